@@ -1,0 +1,165 @@
+//! SHA-256 digests: the only hash in the product.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use sha2::{Digest as _, Sha256};
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+/// A SHA-256 digest. Its text form is always 64 lower-case hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest([u8; 32]);
+
+/// Why a text is not a digest.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("a digest is 64 lower-case hexadecimal digits")]
+pub struct DigestError;
+
+impl Digest {
+    /// What stands before the first entry of a chain: 32 zero bytes.
+    pub const GENESIS: Self = Self([0; 32]);
+
+    /// The digest of `bytes`.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
+    /// The digest of the parts one after another, without copying them together.
+    pub fn of_parts(parts: &[&[u8]]) -> Self {
+        let mut hasher = Hasher::default();
+        for part in parts {
+            hasher.update(part);
+        }
+        hasher.finish()
+    }
+
+    /// A digest that was computed elsewhere.
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// The 32 bytes.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// The 64 hexadecimal digits, without allocating.
+    pub fn hex(&self) -> [u8; 64] {
+        let mut out = [0; 64];
+        for (pair, byte) in out.chunks_exact_mut(2).zip(self.0) {
+            if let [high, low] = pair {
+                *high = nibble(byte >> 4);
+                *low = nibble(byte & 15);
+            }
+        }
+        out
+    }
+}
+
+/// Computes a digest of bytes that come one piece after another.
+#[derive(Clone, Default)]
+pub struct Hasher(Sha256);
+
+impl Hasher {
+    /// Adds bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The digest of all bytes added.
+    pub fn finish(self) -> Digest {
+        Digest(self.0.finalize().into())
+    }
+}
+
+impl fmt::Debug for Hasher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hasher")
+    }
+}
+
+fn nibble(value: u8) -> u8 {
+    HEX.get(usize::from(value)).copied().unwrap_or(b'?')
+}
+
+fn value_of(digit: u8) -> Result<u8, DigestError> {
+    match digit {
+        b'0'..=b'9' => Ok(digit - b'0'),
+        b'a'..=b'f' => Ok(digit - b'a' + 10),
+        _ => Err(DigestError),
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&String::from_utf8_lossy(&self.hex()))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for Digest {
+    type Err = DigestError;
+
+    fn from_str(text: &str) -> Result<Self, DigestError> {
+        let digits: &[u8; 64] = text.as_bytes().try_into().map_err(|_| DigestError)?;
+        let mut out = [0; 32];
+        for (byte, pair) in out.iter_mut().zip(digits.chunks_exact(2)) {
+            if let [high, low] = pair {
+                *byte = value_of(*high)? << 4 | value_of(*low)?;
+            }
+        }
+        Ok(Self(out))
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl de::Visitor<'_> for Text {
+            type Value = Digest;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("64 lower-case hexadecimal digits")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Digest, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_str(Text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_digest_of_abc_is_the_published_one() {
+        let published = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(Digest::of(b"abc").to_string(), published);
+        assert_eq!(Digest::of_parts(&[b"a", b"", b"bc"]).to_string(), published);
+        assert_eq!(published.parse(), Ok(Digest::of(b"abc")));
+    }
+
+    #[test]
+    fn a_digest_has_one_spelling() {
+        let text = Digest::of(b"abc").to_string();
+        assert_eq!(text.to_uppercase().parse::<Digest>(), Err(DigestError));
+        assert_eq!(format!(" {text}").parse::<Digest>(), Err(DigestError));
+        assert_eq!(text[..63].parse::<Digest>(), Err(DigestError));
+    }
+}

@@ -1,0 +1,31 @@
+//! The words all other crates speak: ids, requests, receipts, paths, units, secrets, hashing,
+//! clock and frames.
+//!
+//! **Invariant.** Nothing here does input or output. The wall clock and the system's randomness are
+//! read behind the [`Clock`] and [`IdSource`] traits, and nowhere else.
+
+mod clock;
+mod frame;
+mod hash;
+mod ids;
+mod json;
+mod path;
+mod receipt;
+mod request;
+mod secret;
+mod state;
+mod text;
+mod units;
+
+pub use clock::{Clock, SystemClock, VirtualClock};
+pub use frame::{FrameDecoder, FrameError, encode_frame};
+pub use hash::{Digest, DigestError, Hasher};
+pub use ids::{IdSource, KernelId, SeededIds, SessionId, SystemIds};
+pub use json::{Json, JsonError, MAX_DEPTH};
+pub use path::{PathError, ProjectPath};
+pub use receipt::{Decision, KernelReceipt, ReceiptStatus};
+pub use request::{KernelRequest, RequestError, RequestProblem, ToolCall};
+pub use secret::Secret;
+pub use state::{KernelState, StateError, Transition};
+pub use text::{Excerpt, is_blank, masked, normalised, sanitised};
+pub use units::{ByteSize, Span, UnitError};

@@ -1,0 +1,205 @@
+//! Text that comes from outside: normalised for comparing, made safe for showing and recording.
+
+use std::borrow::Cow;
+use std::fmt::{self, Write as _};
+
+use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
+
+/// How secrets of well-known services begin, and how many more characters make one.
+const SECRET_PREFIXES: [(&str, usize); 11] = [
+    ("sk-", 16),
+    ("ghp_", 16),
+    ("gho_", 16),
+    ("AKIA", 16),
+    ("glpat-", 16),
+    ("npm_", 16),
+    ("xoxb-", 10),
+    ("xoxp-", 10),
+    ("xoxa-", 10),
+    ("xoxr-", 10),
+    ("xoxs-", 10),
+];
+
+/// The text in Unicode's composed form, so that two spellings of one name are one name.
+pub fn normalised(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() || is_nfc_quick(text.chars()) == IsNormalized::Yes {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(text.nfc().collect())
+    }
+}
+
+/// Whether a reader would see nothing: white space, control characters and characters of no width.
+pub fn is_blank(text: &str) -> bool {
+    text.chars().all(|c| c.is_whitespace() || c.is_control() || is_invisible(c))
+}
+
+/// The text with known secrets masked; line ends and everything else stay as they are.
+pub fn masked(text: &str) -> Cow<'_, str> {
+    let Some(first) = next_secret(text, 0) else { return Cow::Borrowed(text) };
+    let mut out = String::with_capacity(text.len());
+    let mut rest = 0;
+    let mut found = Some(first);
+    while let Some((start, shown, end)) = found {
+        out.push_str(text.get(rest..start + shown).unwrap_or_default());
+        out.push_str("***");
+        rest = end;
+        found = next_secret(text, end);
+    }
+    out.push_str(text.get(rest..).unwrap_or_default());
+    Cow::Owned(out)
+}
+
+/// The text on one line that no terminal obeys: secrets masked, control and invisible characters
+/// written as escapes.
+pub fn sanitised(text: &str) -> Cow<'_, str> {
+    let text = masked(text);
+    let unsafe_char = |c: char| c.is_control() || is_invisible(c) || is_line_end(c);
+    if !text.contains(unsafe_char) {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if unsafe_char(c) {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// The first characters of a text, made safe for showing; says how much is missing.
+#[derive(Debug, Clone, Copy)]
+pub struct Excerpt<'a> {
+    text: &'a str,
+    max_chars: usize,
+}
+
+impl<'a> Excerpt<'a> {
+    /// At most `max_chars` characters of `text`, the mark for what is left out included.
+    pub fn new(text: &'a str, max_chars: usize) -> Self {
+        Self { text, max_chars }
+    }
+}
+
+impl fmt::Display for Excerpt<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Masking looks a little beyond the cut, so that a secret is not cut into innocence; what
+        // lies further behind is not read at all, which keeps a huge text cheap.
+        let window = self.max_chars.saturating_mul(2).saturating_add(256);
+        let end = self.text.char_indices().nth(window).map_or(self.text.len(), |(at, _)| at);
+        let safe = sanitised(self.text.get(..end).unwrap_or_default());
+        if end == self.text.len() && safe.chars().nth(self.max_chars).is_none() {
+            return f.write_str(&safe);
+        }
+        for c in safe.chars().take(self.max_chars.saturating_sub(1)) {
+            f.write_char(c)?;
+        }
+        f.write_char('…')
+    }
+}
+
+fn is_line_end(c: char) -> bool {
+    matches!(c, '\u{2028}' | '\u{2029}')
+}
+
+/// Characters that have no width of their own: format characters, fillers, selectors, tags.
+fn is_invisible(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
+        | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// The next secret at or after `from`: where it starts, how much of it is its public prefix, and
+/// where it ends.
+fn next_secret(text: &str, from: usize) -> Option<(usize, usize, usize)> {
+    let bytes = text.as_bytes();
+    let mut boundary = true;
+    for (at, byte) in bytes.iter().enumerate().skip(from) {
+        if boundary && matches!(byte, b's' | b'g' | b'A' | b'x' | b'n') {
+            let rest = bytes.get(at..).unwrap_or_default();
+            for (prefix, least) in SECRET_PREFIXES {
+                if let Some(tail) = rest.strip_prefix(prefix.as_bytes()) {
+                    let length = tail.iter().take_while(|b| is_token(**b)).count();
+                    if length >= least {
+                        return Some((at, prefix.len(), at + prefix.len() + length));
+                    }
+                }
+            }
+        }
+        boundary = !byte.is_ascii_alphanumeric();
+    }
+    None
+}
+
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn lesson_l10_two_spellings_of_one_name_are_one_name() {
+        assert_eq!(normalised("be\u{301}a"), normalised("b\u{e9}a"));
+        assert!(matches!(normalised("plain"), Cow::Borrowed("plain")));
+    }
+
+    #[test]
+    fn lesson_l10_a_zero_width_space_is_not_an_intent() {
+        for text in
+            ["", "  ", "\u{200b}", "\n\t\u{feff}\u{2060}", "\u{3164}", "\0\u{1b}", "\u{2800}"]
+        {
+            assert!(is_blank(text), "{text:?}");
+        }
+        assert!(!is_blank("\u{200b}x"));
+    }
+
+    #[test]
+    fn known_secrets_are_masked_and_ordinary_words_are_not() {
+        let key = "sk-abcdefghijklmnop1234";
+        assert_eq!(masked(&format!("use {key}, please")), "use sk-***, please");
+        assert_eq!(masked(&format!("{key}\n{key}")), "sk-***\nsk-***");
+        assert_eq!(masked("AKIAIOSFODNN7EXAMPLE"), "AKIA***");
+        assert_eq!(
+            masked("a risk-averse-and-very-careful person"),
+            "a risk-averse-and-very-careful person"
+        );
+        assert_eq!(masked("sk-short"), "sk-short");
+    }
+
+    #[test]
+    fn a_terminal_obeys_nothing_in_a_sanitised_text() {
+        assert_eq!(sanitised("a\u{1b}[2Jb\nc\u{202e}"), "a\\u{1b}[2Jb\\nc\\u{202e}");
+        assert_eq!(sanitised("plain é"), "plain é");
+    }
+
+    #[test]
+    fn an_excerpt_is_never_longer_than_it_says() {
+        assert_eq!(Excerpt::new("abcdef", 6).to_string(), "abcdef");
+        assert_eq!(Excerpt::new("abcdefg", 6).to_string(), "abcde…");
+    }
+
+    #[test]
+    fn a_secret_at_the_cut_of_an_excerpt_does_not_show() {
+        let text = format!("{} sk-abcdefghijklmnop1234", "x".repeat(490));
+        assert!(!Excerpt::new(&text, 500).to_string().contains("abc"));
+    }
+
+    proptest! {
+        #[test]
+        fn sanitising_never_panics_and_is_stable(text in any::<String>()) {
+            let once = sanitised(&text).into_owned();
+            prop_assert!(!once.chars().any(char::is_control));
+            prop_assert_eq!(sanitised(&once), once.as_str());
+            prop_assert!(Excerpt::new(&text, 20).to_string().chars().count() <= 20);
+        }
+    }
+}

@@ -1,0 +1,2 @@
+//! fluffy
+fn main() {}

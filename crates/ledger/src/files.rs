@@ -1,0 +1,141 @@
+//! The ledger's files: the one place that makes, writes, moves and removes them.
+//!
+//! Everything is private to the user: directories 0700, files 0600.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, OFlags, flock};
+
+use crate::LedgerError;
+
+/// Makes a private directory and those above it.
+pub(crate) fn make_dir(path: &Path) -> Result<(), LedgerError> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(LedgerError::file("make directory", path))
+}
+
+/// Reads a small file; `None` where there is none.
+pub(crate) fn read_small(path: &Path, limit: u64) -> Result<Option<String>, LedgerError> {
+    let file = match OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+        .open(path)
+    {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(LedgerError::file("read", path)(source)),
+    };
+    let mut text = String::new();
+    file.take(limit).read_to_string(&mut text).map_err(LedgerError::file("read", path))?;
+    Ok(Some(text))
+}
+
+/// Replaces a file by way of a new one beside it, so that readers see the old or the new text.
+pub(crate) fn replace(path: &Path, text: &[u8], durability: Durability) -> Result<(), LedgerError> {
+    let mut new = path.as_os_str().to_owned();
+    new.push(".new");
+    let new = PathBuf::from(new);
+    let mut file = private(&new).map_err(LedgerError::file("write", &new))?;
+    file.write_all(text).map_err(LedgerError::file("write", &new))?;
+    if durability == Durability::Synced {
+        file.sync_data().map_err(LedgerError::file("sync", &new))?;
+    }
+    rename(&new, path)?;
+    if durability == Durability::Synced { sync_parent(path) } else { Ok(()) }
+}
+
+/// Whether a write is on disk when the call returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Durability {
+    /// On disk.
+    Synced,
+    /// Handed to the operating system.
+    Written,
+}
+
+/// Opens an empty private file for writing.
+pub(crate) fn private(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+        .open(path)
+}
+
+/// Moves a file.
+#[expect(clippy::disallowed_methods, reason = "the one place that moves the ledger's files")]
+pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), LedgerError> {
+    std::fs::rename(from, to).map_err(LedgerError::file("move", from))
+}
+
+/// Removes a file; one that is not there is fine.
+#[expect(clippy::disallowed_methods, reason = "the one place that removes the ledger's files")]
+pub(crate) fn remove(path: &Path) -> Result<(), LedgerError> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(LedgerError::file("remove", path)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Makes a new or moved file's name durable.
+pub(crate) fn sync_parent(path: &Path) -> Result<(), LedgerError> {
+    let parent = path.parent().unwrap_or(Path::new("."));
+    File::open(parent)
+        .and_then(|dir| dir.sync_all())
+        .map_err(LedgerError::file("sync directory", parent))
+}
+
+/// The names in a directory, sorted; none where there is no directory.
+pub(crate) fn names(dir: &Path) -> Result<Vec<String>, LedgerError> {
+    let entries = match std::fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(LedgerError::file("list", dir)(source)),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(LedgerError::file("list", dir))?;
+        names.extend(entry.file_name().into_string());
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// A lock that lasts as long as the value, and no longer than the process.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Takes the lock, or says who has it.
+    pub(crate) fn take(path: &Path) -> Result<Self, LedgerError> {
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+            .open(path)
+            .map_err(LedgerError::file("open", path))?;
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            let mut pid = String::new();
+            file.take(32).read_to_string(&mut pid).map_err(LedgerError::file("read", path))?;
+            return Err(LedgerError::Locked { pid: pid.trim().to_owned() });
+        }
+        file.set_len(0).map_err(LedgerError::file("write", path))?;
+        writeln!(file, "{}", std::process::id()).map_err(LedgerError::file("write", path))?;
+        Ok(Self { _file: file })
+    }
+}

@@ -1,0 +1,99 @@
+//! Where the files of one project's ledger lie.
+//!
+//! `ledger/0001.db` is the first segment; a break opens the next number. The last signed checkpoint
+//! is remembered in another directory, so that replacing the ledger does not replace the memory of it.
+
+use std::path::{Path, PathBuf};
+
+use crate::{LedgerError, files};
+
+/// How many snapshots are kept.
+const SNAPSHOTS: usize = 5;
+
+/// Where the files of one project's ledger lie.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    dir: PathBuf,
+    remembered: PathBuf,
+}
+
+impl Layout {
+    /// The ledger in `dir`, with its checkpoint remembered in the file `remembered`.
+    pub fn new(dir: impl Into<PathBuf>, remembered: impl Into<PathBuf>) -> Self {
+        Self { dir: dir.into(), remembered: remembered.into() }
+    }
+
+    /// The directory of everything but the remembered checkpoint.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The file with the last signed checkpoint.
+    pub fn remembered(&self) -> &Path {
+        &self.remembered
+    }
+
+    /// The database of a segment.
+    pub fn segment(&self, number: u32) -> PathBuf {
+        self.dir.join("ledger").join(format!("{number:04}.db"))
+    }
+
+    /// The segments that are there, oldest first.
+    pub fn segments(&self) -> Result<Vec<u32>, LedgerError> {
+        let names = files::names(&self.dir.join("ledger"))?;
+        Ok(names.iter().filter_map(|name| name.strip_suffix(".db")?.parse().ok()).collect())
+    }
+
+    /// The segment that is written to, if there is any.
+    pub fn active(&self) -> Result<Option<u32>, LedgerError> {
+        Ok(self.segments()?.pop())
+    }
+
+    pub(crate) fn make_dirs(&self) -> Result<(), LedgerError> {
+        for name in ["ledger", "damaged", "snapshots"] {
+            files::make_dir(&self.dir.join(name))?;
+        }
+        self.remembered.parent().map_or(Ok(()), files::make_dir)
+    }
+
+    pub(crate) fn lock(&self) -> PathBuf {
+        self.dir.join("lock")
+    }
+
+    /// There while the ledger is closed in order.
+    pub(crate) fn clean_mark(&self) -> PathBuf {
+        self.dir.join("clean")
+    }
+
+    /// A name in `damaged/` that is not taken.
+    pub(crate) fn damaged(&self, number: u32) -> Result<PathBuf, LedgerError> {
+        let dir = self.dir.join("damaged");
+        let taken = files::names(&dir)?;
+        let free = (1_u32..).map(|n| format!("{number:04}-{n}.db")).find(|n| !taken.contains(n));
+        Ok(dir.join(free.unwrap_or_default()))
+    }
+
+    /// The snapshots of a segment, newest first.
+    pub(crate) fn snapshots(&self, number: u32) -> Result<Vec<PathBuf>, LedgerError> {
+        let dir = self.dir.join("snapshots");
+        let prefix = format!("{number:04}-");
+        let mut names = files::names(&dir)?;
+        names.retain(|name| name.starts_with(&prefix) && name.ends_with(".db"));
+        Ok(names.into_iter().rev().map(|name| dir.join(name)).collect())
+    }
+
+    pub(crate) fn snapshot(&self, number: u32, size: u64) -> PathBuf {
+        self.dir.join("snapshots").join(format!("{number:04}-{size:016}.db"))
+    }
+
+    /// Removes all but the newest snapshots.
+    pub(crate) fn prune_snapshots(&self) -> Result<(), LedgerError> {
+        let dir = self.dir.join("snapshots");
+        let names = files::names(&dir)?;
+        let (done, unfinished): (Vec<_>, Vec<_>) =
+            names.iter().partition(|name| name.ends_with(".db"));
+        let surplus = done.len().saturating_sub(SNAPSHOTS);
+        let old = done.into_iter().take(surplus);
+        old.chain(unfinished).try_for_each(|name| files::remove(&dir.join(name)))
+    }
+}

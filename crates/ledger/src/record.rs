@@ -1,0 +1,87 @@
+//! What is handed to the ledger to remember.
+
+use fluffy_base::{Decision, Digest, KernelState};
+
+use crate::{Blob, Category, Detail, EventType};
+
+/// The largest time that is exact in JSON; later ones are recorded as this one.
+const MAX_TIME: u64 = (1 << 53) - 1;
+
+/// One thing to remember. The ledger adds its place in the chain.
+#[derive(Debug, Clone)]
+pub struct Record {
+    /// When, in milliseconds since the epoch.
+    pub ts_ms: u64,
+    /// Id of the request, or the name of an event of the kernel's own.
+    pub request_id: String,
+    /// Who asked.
+    pub actor: String,
+    /// What for.
+    pub intent: String,
+    /// What was decided.
+    pub decision: Decision,
+    /// The kernel's state before.
+    pub state_from: KernelState,
+    /// The kernel's state after.
+    pub state_to: KernelState,
+    /// The tool that was asked for.
+    pub tool_name: Option<String>,
+    /// Hash of its parameters' canonical text.
+    pub params_hash: Option<Digest>,
+    /// Why it was refused or failed.
+    pub error: Option<String>,
+    /// Everything else.
+    pub detail: Detail,
+    /// The full input, kept privately.
+    pub input: Option<Blob>,
+}
+
+/// Where a record ended up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Appended {
+    /// Its number, from 0.
+    pub seq: u64,
+    /// Its hash.
+    pub entry_hash: Digest,
+}
+
+impl Record {
+    /// An event of the kernel's own.
+    pub fn event(
+        ts_ms: u64,
+        intent: &str,
+        (state_from, state_to): (KernelState, KernelState),
+        detail: Detail,
+    ) -> Self {
+        Self {
+            ts_ms,
+            request_id: detail.event.name().to_uppercase(),
+            actor: "SYSTEM".to_owned(),
+            intent: intent.to_owned(),
+            decision: Decision::Allow,
+            state_from,
+            state_to,
+            tool_name: None,
+            params_hash: None,
+            error: None,
+            detail,
+            input: None,
+        }
+    }
+
+    /// Whether the record must be on disk before the caller goes on: security events, refusals,
+    /// halts, and the decision before an effect.
+    pub(crate) fn must_be_durable(&self) -> bool {
+        match self.decision {
+            Decision::Deny | Decision::Halt => true,
+            Decision::Allow => {
+                self.detail.event.category() == Category::Security
+                    || self.detail.event == EventType::ToolExecute
+            }
+        }
+    }
+
+    pub(crate) fn time(&self) -> u64 {
+        self.ts_ms.min(MAX_TIME)
+    }
+}

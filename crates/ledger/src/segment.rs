@@ -1,0 +1,197 @@
+//! One segment of the ledger, read-only: sizes, proofs and verification while a kernel may write.
+
+use std::path::{Path, PathBuf};
+
+use fluffy_base::{Digest, KernelId};
+use rusqlite::Connection;
+
+use crate::merkle::Frontier;
+use crate::recovery::{self, Memory, checkpoint_origin};
+use crate::tree::{self, Tree};
+use crate::{
+    ByteCheck, Checkpoint, ConsistencyProof, DetailView, InclusionProof, Layout, LedgerError,
+    Located, Problem, ProtocolCheck, SigningKey, VerifyingKey, store, verify_bytes,
+    verify_protocol,
+};
+
+/// One segment as it was at one moment.
+#[derive(Debug)]
+pub struct Segment {
+    number: u32,
+    path: PathBuf,
+    edge: Frontier,
+    head: Digest,
+    kernel_id: KernelId,
+    tree: Tree,
+}
+
+impl Segment {
+    /// The segment that is written to; `None` where there is no ledger yet.
+    pub fn active(layout: &Layout) -> Result<Option<Self>, LedgerError> {
+        layout.active()?.map(|number| Self::open(layout, number)).transpose()
+    }
+
+    /// A segment by its number.
+    pub fn open(layout: &Layout, number: u32) -> Result<Self, LedgerError> {
+        let path = layout.segment(number);
+        let connection = store::open_reader(&path)?;
+        let reading = LedgerError::database;
+        if let Some(problem) = store::schema_problem(&connection).map_err(reading("reading"))? {
+            return Err(LedgerError::Damaged(problem));
+        }
+        // One transaction, so that size, edge and head are of the same moment.
+        connection.execute_batch("BEGIN").map_err(reading("reading"))?;
+        let size = store::size(&connection).map_err(reading("reading"))?;
+        let damaged = |error: tree::TileError| LedgerError::Damaged(error.to_string());
+        let edge = tree::restore(&connection, size).map_err(damaged)?;
+        let head = match size.checked_sub(1) {
+            Some(last) => store::entry_hash(&connection, last)?,
+            None => Digest::GENESIS,
+        };
+        let kernel_id = first_kernel(&connection)?;
+        let tree = Tree::open(&path)?;
+        Ok(Self { number, path, edge, head, kernel_id, tree })
+    }
+
+    /// Its number.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Its database.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How many entries it has.
+    pub fn size(&self) -> u64 {
+        self.edge.size()
+    }
+
+    /// Hash of its last entry.
+    pub fn head(&self) -> Digest {
+        self.head
+    }
+
+    /// The kernel that writes it.
+    pub fn kernel_id(&self) -> &KernelId {
+        &self.kernel_id
+    }
+
+    /// Signs the tree as it is.
+    pub fn checkpoint(&self, key: &SigningKey) -> Result<String, LedgerError> {
+        let origin = checkpoint_origin(&self.kernel_id, self.number);
+        let checkpoint = Checkpoint { origin, size: self.size(), root: self.edge.root() };
+        Ok(checkpoint.sign(key)?)
+    }
+
+    /// Proves that an entry is in the segment.
+    pub fn prove(&self, seq: u64, key: &SigningKey) -> Result<InclusionProof, LedgerError> {
+        let proof = self.inclusion_path(seq)?;
+        let entry_hash = self.tree.entry_hash(seq)?;
+        Ok(InclusionProof { seq, entry_hash, proof, checkpoint: self.checkpoint(key)? })
+    }
+
+    /// The hashes beside the way from an entry to the root.
+    pub fn inclusion_path(&self, seq: u64) -> Result<Vec<Digest>, LedgerError> {
+        if seq >= self.size() {
+            return Err(LedgerError::NoSuchEntry { wanted: seq, size: self.size() });
+        }
+        let damaged = |error: crate::merkle::TreeError<_>| LedgerError::Damaged(error.to_string());
+        self.tree.inclusion(&self.edge, seq).map_err(damaged)
+    }
+
+    /// Proves that the segment continues the state in which it had `old_size` entries.
+    pub fn prove_since(
+        &self,
+        old_size: u64,
+        key: &SigningKey,
+    ) -> Result<ConsistencyProof, LedgerError> {
+        if old_size > self.size() {
+            return Err(LedgerError::NoSuchEntry { wanted: old_size, size: self.size() });
+        }
+        let damaged = |error: crate::merkle::TreeError<_>| LedgerError::Damaged(error.to_string());
+        let old_root = self.tree.root_at(&self.edge, old_size).map_err(damaged)?;
+        let proof = self.tree.consistency(&self.edge, old_size).map_err(damaged)?;
+        Ok(ConsistencyProof { old_size, old_root, proof, checkpoint: self.checkpoint(key)? })
+    }
+}
+
+/// What verifying one segment found.
+#[derive(Debug)]
+pub struct SegmentCheck {
+    /// Its number.
+    pub number: u32,
+    /// The level *bytes*.
+    pub bytes: ByteCheck,
+    /// The level *protocol*; `None` where the bytes could not be read to the end.
+    pub protocol: Option<ProtocolCheck>,
+    /// The remembered checkpoint against the segment that is written to.
+    pub memory: Option<Located>,
+}
+
+impl SegmentCheck {
+    /// Everything that is wrong.
+    pub fn findings(&self) -> impl Iterator<Item = &Located> {
+        let protocol = self.protocol.iter().flat_map(|check| &check.findings);
+        self.bytes.findings.iter().chain(protocol).chain(&self.memory)
+    }
+}
+
+/// Verifies every segment, and the newest against the remembered checkpoint.
+pub fn verify_segments(
+    layout: &Layout,
+    key: Option<&VerifyingKey>,
+) -> Result<Vec<SegmentCheck>, LedgerError> {
+    // Read first: what is remembered is never ahead of what is written.
+    let memory = key.map(|key| recovery::recall(layout, key)).transpose()?;
+    let segments = layout.segments()?;
+    let mut checks = Vec::new();
+    for number in &segments {
+        let path = layout.segment(*number);
+        let bytes = verify_bytes(&path)?;
+        let protocol = if bytes.findings.is_empty() { Some(verify_protocol(&path)?) } else { None };
+        checks.push(SegmentCheck { number: *number, bytes, protocol, memory: None });
+    }
+    if let Some(last) = checks.last_mut() {
+        last.memory = match memory {
+            None => Some(Located::nowhere(Problem::CheckpointForged("the key is missing".into()))),
+            Some(memory) => broken_promise(layout, last, &memory)?,
+        };
+    }
+    Ok(checks)
+}
+
+fn broken_promise(
+    layout: &Layout,
+    last: &SegmentCheck,
+    memory: &Memory,
+) -> Result<Option<Located>, LedgerError> {
+    Ok(match memory {
+        Memory::None => Some(Located::nowhere(Problem::CheckpointMissing)),
+        Memory::Forged(why) => Some(Located::nowhere(Problem::CheckpointForged(why.clone()))),
+        Memory::Of { segment, .. } if *segment > last.number => {
+            Some(Located::nowhere(Problem::LedgerMissing))
+        }
+        Memory::Of { segment, .. } if *segment < last.number => None,
+        Memory::Of { checkpoint, .. } if checkpoint.size > last.bytes.entries => {
+            let (found, promised) = (last.bytes.entries, checkpoint.size);
+            Some(Located::at(found, Problem::Truncated { found, promised }))
+        }
+        // Damaged bytes were reported already; the tree over them proves nothing more.
+        Memory::Of { .. } if !last.bytes.findings.is_empty() => None,
+        Memory::Of { checkpoint, .. } => {
+            let segment = Segment::open(layout, last.number)?;
+            let problem = recovery::hold_against(&segment.tree, &segment.edge, checkpoint)?;
+            problem.map(Located::nowhere)
+        }
+    })
+}
+
+fn first_kernel(connection: &Connection) -> Result<KernelId, LedgerError> {
+    let detail: Vec<u8> = connection
+        .query_row("SELECT detail FROM entries WHERE seq = 0", [], |row| row.get(0))
+        .map_err(LedgerError::database("reading the first entry"))?;
+    let id = DetailView::parse(&detail).ok().and_then(|detail| KernelId::named(&detail.kernel_id));
+    id.ok_or_else(|| LedgerError::Damaged("the first entry names no kernel".to_owned()))
+}

@@ -1,0 +1,310 @@
+//! The database of one segment: its schema, its rows, and how it is opened.
+//!
+//! **Invariant.** The columns of `entries` are the entry; there is no second copy that a query could
+//! read and a verification miss. Rows are only ever inserted.
+
+use std::path::Path;
+
+use fluffy_base::Digest;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OpenFlags, Row, params};
+
+use crate::merkle::{Tile, TileId};
+use crate::{EntryView, LedgerError};
+
+/// Marks the file as a ledger of ours ("fluf").
+pub(crate) const APPLICATION_ID: i64 = 0x666c_7566;
+/// Version of the schema.
+pub(crate) const SCHEMA_VERSION: i64 = 1;
+
+/// Every object of the schema. A database with anything more, less or else is not a ledger: a
+/// trigger slipped in could rewrite what is inserted.
+const SCHEMA: [(&str, &str); 3] = [
+    (
+        "blobs",
+        "CREATE TABLE blobs (seq INTEGER PRIMARY KEY, salt BLOB NOT NULL, bytes BLOB NOT NULL) STRICT",
+    ),
+    (
+        "entries",
+        "CREATE TABLE entries (seq INTEGER PRIMARY KEY, entry_hash BLOB NOT NULL, \
+         ts_ms INTEGER NOT NULL, request_id TEXT NOT NULL, actor TEXT NOT NULL, \
+         intent TEXT NOT NULL, decision TEXT NOT NULL, state_from TEXT NOT NULL, \
+         state_to TEXT NOT NULL, tool_name TEXT, params_hash BLOB, evidence_hash BLOB NOT NULL, \
+         error TEXT, detail BLOB NOT NULL) STRICT",
+    ),
+    ("tiles", "CREATE TABLE tiles (id INTEGER PRIMARY KEY, hashes BLOB NOT NULL) STRICT"),
+];
+
+/// The columns of an entry, in the order [`StoredEntry::from_row`] reads them.
+pub(crate) const ENTRY_COLUMNS: &str = "seq, entry_hash, ts_ms, request_id, actor, intent, \
+     decision, state_from, state_to, tool_name, params_hash, evidence_hash, error, detail";
+
+/// One row on its way into the database.
+#[derive(Debug)]
+pub(crate) struct NewRow {
+    pub(crate) seq: u64,
+    pub(crate) entry_hash: Digest,
+    pub(crate) entry: OwnedEntry,
+    pub(crate) detail: Vec<u8>,
+    pub(crate) blob: Option<Blob>,
+    pub(crate) tiles: Vec<Tile>,
+}
+
+/// The hashed fields of an entry, owned.
+#[derive(Debug, Clone)]
+pub(crate) struct OwnedEntry {
+    pub(crate) request_id: String,
+    pub(crate) actor: String,
+    pub(crate) intent: String,
+    pub(crate) decision: &'static str,
+    pub(crate) state_from: &'static str,
+    pub(crate) state_to: &'static str,
+    pub(crate) ts_ms: u64,
+    pub(crate) tool_name: Option<String>,
+    pub(crate) params_hash: Option<Digest>,
+    pub(crate) evidence_hash: Digest,
+    pub(crate) error: Option<String>,
+}
+
+impl OwnedEntry {
+    pub(crate) fn view(&self) -> EntryView<'_> {
+        EntryView {
+            request_id: &self.request_id,
+            actor: &self.actor,
+            intent: &self.intent,
+            decision: self.decision,
+            state_from: self.state_from,
+            state_to: self.state_to,
+            ts_ms: self.ts_ms,
+            tool_name: self.tool_name.as_deref(),
+            params_hash: self.params_hash,
+            evidence_hash: Some(self.evidence_hash),
+            error: self.error.as_deref(),
+        }
+    }
+}
+
+/// A private input, kept beside the entry that names its salted hash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Blob {
+    /// Sixteen random bytes, so that the hash tells nothing about a guessable input.
+    pub salt: [u8; 16],
+    /// The input.
+    pub bytes: Vec<u8>,
+}
+
+impl Blob {
+    /// `sha256(salt + bytes)`: the name under which a detail refers to the blob.
+    pub fn hash(&self) -> Digest {
+        Digest::of_parts(&[&self.salt, &self.bytes])
+    }
+}
+
+/// One row read back, borrowed from the database's own memory.
+#[derive(Debug)]
+pub(crate) struct StoredEntry<'a> {
+    pub(crate) seq: u64,
+    pub(crate) entry_hash: Digest,
+    pub(crate) view: EntryView<'a>,
+    pub(crate) detail: &'a [u8],
+}
+
+impl<'a> StoredEntry<'a> {
+    /// Reads a row of [`ENTRY_COLUMNS`].
+    pub(crate) fn from_row(row: &'a Row<'_>) -> Result<Self, RowError> {
+        let view = EntryView {
+            ts_ms: number(row, 2)?,
+            request_id: text(row, 3)?,
+            actor: text(row, 4)?,
+            intent: text(row, 5)?,
+            decision: text(row, 6)?,
+            state_from: text(row, 7)?,
+            state_to: text(row, 8)?,
+            tool_name: optional_text(row, 9)?,
+            params_hash: optional_digest(row, 10)?,
+            evidence_hash: Some(digest(row, 11)?),
+            error: optional_text(row, 12)?,
+        };
+        Ok(Self { seq: number(row, 0)?, entry_hash: digest(row, 1)?, view, detail: blob(row, 13)? })
+    }
+}
+
+/// A column that does not hold what the schema promises.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RowError {
+    #[error("column {0} holds a value of the wrong kind")]
+    Kind(usize),
+    #[error(transparent)]
+    Database(#[from] rusqlite::Error),
+}
+
+fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, RowError> {
+    row.get_ref(column)?.as_str().map_err(|_| RowError::Kind(column))
+}
+
+fn optional_text<'a>(row: &'a Row<'_>, column: usize) -> Result<Option<&'a str>, RowError> {
+    match row.get_ref(column)? {
+        ValueRef::Null => Ok(None),
+        value => value.as_str().map(Some).map_err(|_| RowError::Kind(column)),
+    }
+}
+
+fn blob<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a [u8], RowError> {
+    row.get_ref(column)?.as_blob().map_err(|_| RowError::Kind(column))
+}
+
+fn number(row: &Row<'_>, column: usize) -> Result<u64, RowError> {
+    let value = row.get_ref(column)?.as_i64().map_err(|_| RowError::Kind(column))?;
+    u64::try_from(value).map_err(|_| RowError::Kind(column))
+}
+
+pub(crate) fn digest(row: &Row<'_>, column: usize) -> Result<Digest, RowError> {
+    optional_digest(row, column)?.ok_or(RowError::Kind(column))
+}
+
+fn optional_digest(row: &Row<'_>, column: usize) -> Result<Option<Digest>, RowError> {
+    match row.get_ref(column)? {
+        ValueRef::Null => Ok(None),
+        ValueRef::Blob(bytes) => match bytes.try_into() {
+            Ok(bytes) => Ok(Some(Digest::from_bytes(bytes))),
+            Err(_) => Err(RowError::Kind(column)),
+        },
+        _ => Err(RowError::Kind(column)),
+    }
+}
+
+/// Opens a segment for writing, making it where it does not exist.
+pub(crate) fn open_writer(path: &Path) -> Result<Connection, LedgerError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let connection = Connection::open_with_flags(path, flags)
+        .map_err(LedgerError::database("opening the database"))?;
+    tune(&connection).map_err(LedgerError::database("setting up the database"))?;
+    Ok(connection)
+}
+
+/// Opens a segment for reading; a writer may be at work at the same time.
+pub(crate) fn open_reader(path: &Path) -> Result<Connection, LedgerError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let connection = Connection::open_with_flags(path, flags)
+        .map_err(LedgerError::database("opening the database"))?;
+    let setup = "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; \
+                 PRAGMA mmap_size = 268435456; PRAGMA busy_timeout = 5000;";
+    connection.execute_batch(setup).map_err(LedgerError::database("setting up the database"))?;
+    Ok(connection)
+}
+
+/// WAL, and no checkpoint in the middle of an append: the housekeeper does that. `synchronous =
+/// NORMAL` leaves the sync of a commit to us; SQLite still syncs around its own checkpoints.
+fn tune(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(
+        "PRAGMA page_size = 4096; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; \
+         PRAGMA wal_autocheckpoint = 0; PRAGMA trusted_schema = OFF; \
+         PRAGMA cell_size_check = ON; PRAGMA busy_timeout = 5000; PRAGMA temp_store = MEMORY;",
+    )
+}
+
+/// Writes the schema into an empty database.
+pub(crate) fn create_schema(connection: &Connection) -> Result<(), LedgerError> {
+    let tables: String = SCHEMA.iter().map(|(_, sql)| format!("{sql};")).collect();
+    let batch = format!(
+        "BEGIN; PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION}; \
+         {tables} COMMIT;"
+    );
+    connection.execute_batch(&batch).map_err(LedgerError::database("writing the schema"))
+}
+
+/// What keeps the database from being a ledger, if anything does.
+pub(crate) fn schema_problem(connection: &Connection) -> rusqlite::Result<Option<String>> {
+    let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    if pragma("application_id")? != APPLICATION_ID {
+        return Ok(Some("the file is not a ledger".to_owned()));
+    }
+    let version = pragma("user_version")?;
+    if version != SCHEMA_VERSION {
+        return Ok(Some(format!("the file has version {version}, this program writes 1")));
+    }
+    let mut statement = connection.prepare("SELECT name, sql FROM sqlite_schema ORDER BY name")?;
+    let found = statement
+        .query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, Option<String>>(1)?)))?
+        .collect::<rusqlite::Result<Vec<_>>>()?;
+    for (name, sql) in &found {
+        let known = SCHEMA.iter().any(|(n, s)| n == name && Some(*s) == sql.as_deref());
+        if !known {
+            let name = fluffy_base::Excerpt::new(name, 100);
+            return Ok(Some(format!("the file's schema was changed: `{name}` does not belong")));
+        }
+    }
+    let missing = SCHEMA.iter().find(|(name, _)| !found.iter().any(|(n, _)| n == name));
+    Ok(missing.map(|(name, _)| format!("the file's schema was changed: `{name}` is missing")))
+}
+
+/// How many entries there are. Rows are numbered without gaps from 0; gaps are for verification.
+pub(crate) fn size(connection: &Connection) -> rusqlite::Result<u64> {
+    let last: Option<i64> =
+        connection.query_row("SELECT max(seq) FROM entries", [], |row| row.get(0))?;
+    Ok(last.and_then(|last| u64::try_from(last).ok()).map_or(0, |last| last + 1))
+}
+
+/// The stored hash of one entry.
+pub(crate) fn entry_hash(connection: &Connection, seq: u64) -> Result<Digest, RowError> {
+    let mut statement =
+        connection.prepare_cached("SELECT entry_hash FROM entries WHERE seq = ?1")?;
+    let mut rows = statement.query([key(seq)])?;
+    match rows.next()? {
+        Some(row) => digest(row, 0),
+        None => Err(RowError::Database(rusqlite::Error::QueryReturnedNoRows)),
+    }
+}
+
+/// A sequence number as SQLite stores it. Numbers beyond SQLite's range name no row.
+pub(crate) fn key(seq: u64) -> i64 {
+    i64::try_from(seq).unwrap_or(i64::MAX)
+}
+
+/// Where a tile is stored: the level in the top byte, the index below.
+pub(crate) fn tile_key(id: TileId) -> i64 {
+    i64::from(id.level) << 56 | (key(id.index) & 0x00ff_ffff_ffff_ffff)
+}
+
+/// Writes rows in one transaction: all of them or none.
+pub(crate) fn insert(connection: &mut Connection, rows: &[NewRow]) -> rusqlite::Result<()> {
+    let transaction = connection.transaction()?;
+    {
+        let mut entry = transaction.prepare_cached(
+            "INSERT INTO entries VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14)",
+        )?;
+        let mut blob = transaction.prepare_cached("INSERT INTO blobs VALUES (?1, ?2, ?3)")?;
+        let mut tile = transaction.prepare_cached("INSERT INTO tiles VALUES (?1, ?2)")?;
+        for row in rows {
+            let e = &row.entry;
+            entry.execute(params![
+                key(row.seq),
+                row.entry_hash.as_bytes(),
+                key(e.ts_ms),
+                e.request_id,
+                e.actor,
+                e.intent,
+                e.decision,
+                e.state_from,
+                e.state_to,
+                e.tool_name,
+                e.params_hash.as_ref().map(Digest::as_bytes),
+                e.evidence_hash.as_bytes(),
+                e.error,
+                row.detail,
+            ])?;
+            if let Some(b) = &row.blob {
+                blob.execute(params![key(row.seq), b.salt, b.bytes])?;
+            }
+            for t in &row.tiles {
+                tile.execute(params![tile_key(t.id()), t.as_bytes()])?;
+            }
+        }
+    }
+    transaction.commit()
+}

@@ -1,0 +1,23 @@
+//! Judge: request × rules → verdict.
+//!
+//! Everything that has an opinion about a request is a [`Rule`]: the kernel's own checks, the
+//! [`Jurisdiction`], later the workflow, built-in, YAML and extension rules. [`decide`] asks all of
+//! them and joins their [`Verdict`]s; [`evaluate_all`] shows who said what.
+//!
+//! **Invariant.** Nothing here does input or output, reads a clock or the environment: the same
+//! request and rules give the same verdict with the same reasons on any machine, in any order.
+//!
+//! **Invariant.** Silence is denial, and so is failure: what no rule allows, or what a rule cannot
+//! judge, is denied.
+
+mod file;
+mod jurisdiction;
+mod rule;
+mod verdict;
+mod yaml;
+
+pub use file::{DEFAULT_POLICY, MAX_POLICY_BYTES, PolicyFile};
+pub use jurisdiction::{Jurisdiction, NameError, Names, RequiredField, UnknownField};
+pub use rule::{Facts, Opinion, Rule, decide, evaluate_all, fold};
+pub use verdict::{Layer, Reason, Reasons, Strength, Verdict};
+pub use yaml::{PolicyError, PolicyProblem};

@@ -1,0 +1,303 @@
+//! Asks every rule and joins what they say.
+//!
+//! **Invariant.** There is one fold, and it asks everybody: a denial carries every objection, not
+//! the first one found.
+//!
+//! **Invariant.** [`decide`] never answers [`Verdict::Pass`].
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use fluffy_base::{Excerpt, Json, KernelRequest, KernelState};
+
+use crate::verdict::{Layer, Reason, Verdict};
+
+/// How much of a stranger's text a reason repeats.
+const EXCERPT_CHARS: usize = 100;
+
+/// Something that judges requests. Every implementation keeps these promises:
+///
+/// 1. it is a pure function of the facts: the same facts give the same verdict, at any time and in
+///    any order among other rules;
+/// 2. it never changes anything, neither in itself nor outside;
+/// 3. what it cannot judge it denies; [`Verdict::Pass`] means "not my concern", not "I do not know";
+/// 4. its reasons bear its own layer and a rule name that its author would recognise;
+/// 5. `name` and `layer` are constants and never fail.
+///
+/// A rule that panics has broken promise 3 and is counted as a denial.
+pub trait Rule: Send + Sync {
+    /// What people call the rule.
+    fn name(&self) -> &str;
+
+    /// Which part of the system the rule belongs to.
+    fn layer(&self) -> Layer;
+
+    /// The rule's opinion of a request.
+    fn judge(&self, facts: &Facts<'_>) -> Verdict;
+}
+
+/// What a rule may look at.
+#[derive(Debug, Clone, Copy)]
+pub struct Facts<'a> {
+    /// The request; its actor and intent are in Unicode's composed form.
+    pub request: &'a KernelRequest,
+    /// Where the kernel stood when the request arrived.
+    pub state: KernelState,
+}
+
+/// What one rule said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opinion {
+    /// The rule's layer.
+    pub layer: Layer,
+    /// The rule's name.
+    pub rule: String,
+    /// Its verdict.
+    pub verdict: Verdict,
+}
+
+/// Whether a request may proceed: every rule's opinion joined, and silence turned into denial.
+pub fn decide(rules: &[Box<dyn Rule>], facts: &Facts<'_>) -> Verdict {
+    match fold(rules, facts) {
+        Verdict::Pass => Verdict::deny(silence(facts)),
+        spoken @ (Verdict::Allow | Verdict::Review(_) | Verdict::Deny(_)) => spoken,
+    }
+}
+
+/// Every rule's opinion joined. [`Verdict::Pass`] means that nobody had one, which allows nothing.
+pub fn fold(rules: &[Box<dyn Rule>], facts: &Facts<'_>) -> Verdict {
+    rules.iter().map(|rule| ask(&**rule, facts)).fold(Verdict::Pass, Verdict::join)
+}
+
+/// Every rule's opinion by itself, by layer and name: the explanation of what [`fold`] answers.
+pub fn evaluate_all(rules: &[Box<dyn Rule>], facts: &Facts<'_>) -> Vec<Opinion> {
+    let mut opinions: Vec<_> = rules
+        .iter()
+        .map(|rule| Opinion {
+            layer: rule.layer(),
+            rule: rule.name().to_owned(),
+            verdict: ask(&**rule, facts),
+        })
+        .collect();
+    // Two rules of one name are told apart by what they say, so that their order is one as well.
+    opinions.sort_by_cached_key(|said| (said.layer, said.rule.clone(), said.verdict.to_string()));
+    opinions
+}
+
+impl<'a> Facts<'a> {
+    /// Who asks.
+    pub fn actor(&self) -> &'a str {
+        &self.request.actor
+    }
+
+    /// What for, in words.
+    pub fn intent(&self) -> &'a str {
+        &self.request.intent
+    }
+
+    /// The tool to run, if any.
+    pub fn tool(&self) -> Option<&'a str> {
+        self.request.tool_call.as_ref().map(|call| call.name.as_str())
+    }
+
+    /// The parameters of the tool, if one is to run.
+    pub fn tool_params(&self) -> Option<&'a Json> {
+        self.request.tool_call.as_ref().map(|call| &call.params)
+    }
+
+    /// What the sender says beside the tool call.
+    pub fn params(&self) -> Option<&'a Json> {
+        self.request.params.as_ref()
+    }
+
+    /// What justifies the request.
+    pub fn evidence(&self) -> Option<&'a str> {
+        self.request.evidence.as_deref()
+    }
+}
+
+/// The beginning of a stranger's text, safe to stand in a reason.
+pub(crate) fn quoted(text: &str) -> Excerpt<'_> {
+    Excerpt::new(text, EXCERPT_CHARS)
+}
+
+/// One rule's opinion; a rule that panics denies.
+fn ask(rule: &dyn Rule, facts: &Facts<'_>) -> Verdict {
+    // Unwind safety: a rule is only read from, and what it was computing is thrown away.
+    catch_unwind(AssertUnwindSafe(|| rule.judge(facts))).unwrap_or_else(|_panic| {
+        let text = format!("rule `{}` failed to evaluate", quoted(rule.name()));
+        Verdict::deny(Reason::new(rule.layer(), rule.name(), &text))
+    })
+}
+
+fn silence(facts: &Facts<'_>) -> Reason {
+    let actor = quoted(facts.actor());
+    let (wish, keys) = match facts.tool() {
+        Some(tool) => {
+            (format!("to run tool '{}'", quoted(tool)), "`allowed_actors` and `allowed_tools`")
+        }
+        None => ("to ask without a tool".to_owned(), "`allowed_actors`"),
+    };
+    let text = format!("no rule allows actor '{actor}' {wish}");
+    let hint = format!("a request needs a rule that allows it, such as a jurisdiction with {keys}");
+    Reason::new(Layer::Silence, "default", &text).with_hint(&hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::verdict::Strength;
+    use crate::verdict::tests::any_verdict;
+
+    /// A rule that says what it was told to say.
+    struct Says(&'static str, Verdict);
+
+    impl Rule for Says {
+        fn name(&self) -> &str {
+            self.0
+        }
+
+        fn layer(&self) -> Layer {
+            Layer::Yaml
+        }
+
+        fn judge(&self, _facts: &Facts<'_>) -> Verdict {
+            self.1.clone()
+        }
+    }
+
+    struct Panics;
+
+    impl Rule for Panics {
+        fn name(&self) -> &str {
+            "panics"
+        }
+
+        fn layer(&self) -> Layer {
+            Layer::Extension
+        }
+
+        fn judge(&self, _facts: &Facts<'_>) -> Verdict {
+            panic!("on purpose")
+        }
+    }
+
+    fn call() -> KernelRequest {
+        KernelRequest::call("r1", "alice", "say hi", "echo", Json::empty_object())
+    }
+
+    fn said(verdicts: Vec<Verdict>) -> Vec<Box<dyn Rule>> {
+        verdicts.into_iter().map(|v| Box::new(Says("says", v)) as Box<dyn Rule>).collect()
+    }
+
+    fn asked(rules: &[Box<dyn Rule>], request: &KernelRequest) -> Verdict {
+        decide(rules, &Facts { request, state: KernelState::Idle })
+    }
+
+    #[test]
+    fn what_every_rule_passes_is_denied_and_says_what_would_be_allowed() {
+        for rules in [vec![], vec![Verdict::Pass, Verdict::Pass]] {
+            let verdict = asked(&said(rules), &call());
+            assert_eq!(
+                verdict.to_string(),
+                "deny: no rule allows actor 'alice' to run tool 'echo'"
+            );
+            let hint = verdict.reasons().unwrap().primary().hint().unwrap();
+            assert!(hint.contains("`allowed_actors` and `allowed_tools`"), "{hint}");
+        }
+        let spoken = asked(&[], &KernelRequest::intent_only("r", "bob", "hm"));
+        assert_eq!(spoken.to_string(), "deny: no rule allows actor 'bob' to ask without a tool");
+    }
+
+    #[test]
+    fn a_rule_that_panics_denies_even_beside_an_allow() {
+        let rules: Vec<Box<dyn Rule>> = vec![Box::new(Panics), Box::new(Says("a", Verdict::Allow))];
+        let verdict = asked(&rules, &call());
+        assert_eq!(verdict.to_string(), "deny: rule `panics` failed to evaluate");
+        assert_eq!(verdict.reasons().unwrap().primary().layer(), Layer::Extension);
+    }
+
+    #[test]
+    fn an_explanation_has_every_opinion_in_order() {
+        let rules: Vec<Box<dyn Rule>> = vec![
+            Box::new(Panics),
+            Box::new(Says("b", Verdict::Pass)),
+            Box::new(Says("a", Verdict::Allow)),
+        ];
+        let request = call();
+        let facts = Facts { request: &request, state: KernelState::Idle };
+        let told: Vec<_> = evaluate_all(&rules, &facts)
+            .into_iter()
+            .map(|opinion| format!("{} {} {}", opinion.layer, opinion.rule, opinion.verdict))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "yaml a allow",
+                "yaml b pass",
+                "extension panics deny: rule `panics` failed to evaluate"
+            ]
+        );
+    }
+
+    #[test]
+    fn hostile_names_cannot_forge_a_message() {
+        let request = KernelRequest { actor: format!("x\n{}", "y".repeat(500)), ..call() };
+        let text = asked(&[], &request).to_string();
+        assert!(text.contains("actor 'x\\nyyy") && text.chars().count() < 200, "{text}");
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_of_rules_never_matters(
+            (verdicts, shuffled) in prop::collection::vec(any_verdict(), 0..6)
+                .prop_flat_map(|v| (Just(v.clone()), Just(v).prop_shuffle())),
+        ) {
+            prop_assert_eq!(asked(&said(verdicts), &call()), asked(&said(shuffled), &call()));
+        }
+
+        #[test]
+        fn adding_a_deny_never_widens(
+            verdicts in prop::collection::vec(any_verdict(), 0..6),
+            at in any::<prop::sample::Index>(),
+        ) {
+            let before = asked(&said(verdicts.clone()), &call());
+            let mut more = verdicts;
+            let deny = Verdict::deny(Reason::new(Layer::Yaml, "d", "no"));
+            more.insert(at.index(more.len() + 1), deny.clone());
+            let after = asked(&said(more), &call());
+            prop_assert_eq!(after.strength(), Strength::Deny);
+            prop_assert!(after.strength() >= before.strength());
+            prop_assert_eq!(after.clone().join(deny), after);
+        }
+
+        #[test]
+        fn adding_any_rule_but_an_allow_never_widens(
+            verdicts in prop::collection::vec(any_verdict(), 0..6), extra in any_verdict(),
+        ) {
+            prop_assume!(extra != Verdict::Allow);
+            let before = asked(&said(verdicts.clone()), &call()).strength();
+            let mut more = verdicts;
+            more.push(extra.clone());
+            let after = asked(&said(more), &call()).strength();
+            // Silence counts as a denial, so the first wish for review lifts it to a review.
+            prop_assert!(after >= before || (after, extra.strength()) == (Strength::Review, Strength::Review));
+        }
+
+        #[test]
+        fn a_decision_is_never_silent(verdicts in prop::collection::vec(any_verdict(), 0..6)) {
+            prop_assert!(asked(&said(verdicts), &call()).strength() > Strength::Pass);
+        }
+
+        #[test]
+        fn an_explanation_joins_to_the_decision(verdicts in prop::collection::vec(any_verdict(), 0..6)) {
+            let (rules, request) = (said(verdicts), call());
+            let facts = Facts { request: &request, state: KernelState::Idle };
+            let joined = evaluate_all(&rules, &facts)
+                .into_iter()
+                .fold(Verdict::Pass, |verdict, opinion| verdict.join(opinion.verdict));
+            prop_assert_eq!(joined, fold(&rules, &facts));
+        }
+    }
+}

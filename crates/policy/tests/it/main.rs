@@ -1,0 +1,67 @@
+//! The crate as a user of the library sees it: through its public items only.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use fluffy_base::{Json, KernelRequest, KernelState};
+use fluffy_policy::{
+    DEFAULT_POLICY, Facts, Layer, PolicyFile, Reason, Rule, Verdict, decide, evaluate_all,
+};
+
+/// A rule of the user's own.
+struct NoNightlyBuilds;
+
+impl Rule for NoNightlyBuilds {
+    fn name(&self) -> &str {
+        "no-nightly-builds"
+    }
+
+    fn layer(&self) -> Layer {
+        Layer::Extension
+    }
+
+    fn judge(&self, facts: &Facts<'_>) -> Verdict {
+        if facts.intent().contains("nightly") {
+            let text = "nightly builds are made by CI";
+            Verdict::deny(Reason::new(self.layer(), self.name(), text))
+        } else {
+            Verdict::Pass
+        }
+    }
+}
+
+fn rules() -> Vec<Box<dyn Rule>> {
+    let policy = PolicyFile::parse("default_policy.yaml", DEFAULT_POLICY).unwrap();
+    vec![Box::new(NoNightlyBuilds), Box::new(policy.jurisdiction().clone())]
+}
+
+fn request(actor: &str, intent: &str) -> KernelRequest {
+    KernelRequest::call("r1", actor, intent, "echo", Json::empty_object())
+}
+
+fn decided(request: &KernelRequest) -> String {
+    decide(&rules(), &Facts { request, state: KernelState::Idle }).to_string()
+}
+
+#[test]
+fn a_rule_of_the_users_own_is_joined_in() {
+    assert_eq!(decided(&request("user", "say hi")), "allow");
+    assert_eq!(decided(&request("user", "a nightly build")), "deny: nightly builds are made by CI");
+    assert_eq!(
+        decided(&request("mallory", "a nightly build")),
+        "deny: Actor 'mallory' is not in allowed actors; nightly builds are made by CI"
+    );
+}
+
+#[test]
+fn an_explanation_names_every_rule_that_was_asked() {
+    let request = request("user", "a nightly build");
+    let facts = Facts { request: &request, state: KernelState::Idle };
+    let told: Vec<_> = evaluate_all(&rules(), &facts)
+        .into_iter()
+        .map(|opinion| format!("{}: {}", opinion.rule, opinion.verdict))
+        .collect();
+    assert_eq!(
+        told,
+        ["jurisdiction: allow", "no-nightly-builds: deny: nightly builds are made by CI"]
+    );
+}

@@ -1,0 +1,3 @@
+//! Holds this repository to its own rules.
+
+mod repository;
