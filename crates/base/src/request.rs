@@ -1,6 +1,6 @@
 //! What any participant asks of the kernel.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::json::parse_strict;
 use crate::text::Excerpt;
@@ -97,27 +97,24 @@ impl KernelRequest {
         Self::from_value(value).map_err(|problem| RequestError { request_id, problem })
     }
 
-    /// The request as one JSON value: what is kept, so that its decision can be taken again.
-    pub fn to_json(&self) -> Result<Json, JsonError> {
-        let mut object = Map::new();
-        let mut put = |key: &str, value: Value| object.insert(key.to_owned(), value);
-        put("actor", self.actor.clone().into());
-        put("intent", self.intent.clone().into());
-        put("request_id", self.request_id.clone().into());
-        put("ts_ms", self.ts_ms.into());
+    /// The request as one RFC 8785 text: what is kept, so that its decision can be taken again.
+    pub fn canonical(&self) -> String {
+        let text = |text: &str| Value::from(text).to_string();
+        let mut out = format!("{{\"actor\":{}", text(&self.actor));
         if let Some(evidence) = &self.evidence {
-            put("evidence", evidence.clone().into());
+            out += &format!(",\"evidence\":{}", text(evidence));
         }
+        out += &format!(",\"intent\":{}", text(&self.intent));
         if let Some(params) = &self.params {
-            put("params", params.value().clone());
+            out += &format!(",\"params\":{}", params.canonical());
         }
+        out += &format!(",\"request_id\":{}", text(&self.request_id));
         if let Some(call) = &self.tool_call {
-            let mut tool = Map::new();
-            tool.insert("name".to_owned(), call.name.clone().into());
-            tool.insert("params".to_owned(), call.params.value().clone());
-            put("tool_call", tool.into());
+            let (name, params) = (text(&call.name), call.params.canonical());
+            out += &format!(",\"tool_call\":{{\"name\":{name},\"params\":{params}}}");
         }
-        Json::new(object.into())
+        out += &format!(",\"ts_ms\":{}}}", self.ts_ms);
+        out
     }
 
     fn from_value(value: Value) -> Result<Self, RequestProblem> {
@@ -197,10 +194,12 @@ mod tests {
         let text = r#"{"request_id":"r","ts_ms":1,"actor":"a","intent":"i",
             "tool_call":{"name":"add","params":{"b":1.0,"a":2}},"params":{"z":-0.0},"evidence":null}"#;
         let request = KernelRequest::parse(text.as_bytes()).unwrap();
-        let json = request.to_json().unwrap();
+        let canonical = request.canonical();
         let expected = r#"{"actor":"a","intent":"i","params":{"z":0},"request_id":"r","tool_call":{"name":"add","params":{"a":2,"b":1}},"ts_ms":1}"#;
-        assert_eq!(json.canonical(), expected);
-        assert_eq!(KernelRequest::parse(json.canonical().as_bytes()).unwrap(), request);
+        assert_eq!(canonical, expected);
+        assert_eq!(KernelRequest::parse(canonical.as_bytes()).unwrap(), request);
+        let general = Json::parse(canonical.as_bytes()).unwrap();
+        assert_eq!(general.canonical(), canonical);
     }
 
     #[test]

@@ -131,7 +131,9 @@ fn next_secret(text: &str, from: usize) -> Option<(usize, usize, usize)> {
                 }
             }
         }
-        boundary = !byte.is_ascii_alphanumeric();
+        // In JSON text a letter after a back slash is an escape, not the beginning of a word.
+        let escaped = at.checked_sub(1).and_then(|before| bytes.get(before)) == Some(&b'\\');
+        boundary = escaped || !byte.is_ascii_alphanumeric();
     }
     None
 }
@@ -173,6 +175,7 @@ mod tests {
             "a risk-averse-and-very-careful person"
         );
         assert_eq!(masked("sk-short"), "sk-short");
+        assert_eq!(masked(&format!("a\\n{key}")), "a\\nsk-***");
     }
 
     #[test]

@@ -1,2 +1,33 @@
-//! fluffy
-fn main() {}
+//! `fluffy`: arguments in, work done by the other crates, answers out.
+//!
+//! **Invariant.** Nothing is decided here. What may happen is the kernel's business; this program
+//! reads what was typed, puts the parts together and shows what came out.
+
+mod args;
+mod commands;
+mod control;
+mod environment;
+mod explain;
+mod landlock;
+mod lines;
+mod output;
+mod place;
+mod time;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::args::Args;
+use crate::environment::Environment;
+use crate::output::Output;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let environment = Environment::read();
+    let mut output = Output::new(&environment);
+    match commands::run(args, &environment, &mut output) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => ExitCode::from(output.explain(&error)),
+    }
+}

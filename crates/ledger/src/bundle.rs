@@ -9,18 +9,19 @@
 //! never pass for a verified bundle.
 
 use std::fs::File;
-use std::io::{BufReader, Read as _, Seek as _, SeekFrom};
-use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::sync::mpsc::sync_channel;
 use std::thread;
 
-use fluffy_base::{Digest, Hasher};
-use serde_json::{Map, Value};
+use fluffy_base::Digest;
+use serde_json::Value;
 
-use crate::bundle_reader::{Details, Entries, Head};
+use crate::bundle_reader::{BundleDetail, Head, List, Stop, read_details, read_entries};
 use crate::checkpoint::open_note;
 use crate::encode::{Form, string};
-use crate::export::SEAL_KIND;
+use crate::export::{BUNDLE_VERSION, SEAL_KIND};
 use crate::merkle::{Frontier, leaf_hash};
 use crate::protocol::Checker;
 use crate::verify::MAX_FINDINGS;
@@ -28,12 +29,8 @@ use crate::{
     EntryView, LedgerError, Located, Problem, ProtocolCheck, SignedCheckpoint, VerifyingKey,
 };
 
-/// How many entries may wait between a reader and the judge.
-const WAITING: usize = 256;
-/// Where the seal begins; it ends the file.
-const SEAL: &[u8] = b",\"seal\":";
-/// Longer than any seal.
-const SEAL_LIMIT: u64 = 8 << 10;
+/// How many batches of entries may wait between a reader and the judge.
+const WAITING: usize = 2;
 
 /// The fields under the hash of an entry.
 const HASHED: [&str; 19] = [
@@ -58,11 +55,14 @@ const HASHED: [&str; 19] = [
     "ts_ms",
 ];
 
+/// The fields that are checked by what they say.
+const UNHASHED: [&str; 3] = ["entry_hash", "ledger_seq", "prev_hash"];
+
 /// Who vouches for a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Signer {
     /// The key in the bundle signed every byte of it.
-    Key(VerifyingKey),
+    Key(Box<VerifyingKey>),
     /// Nobody: the chain holds, but its end and its writer are unproved.
     Nobody,
 }
@@ -87,221 +87,230 @@ pub fn verify_bundle(
     path: &Path,
     pinned: Option<&VerifyingKey>,
 ) -> Result<BundleCheck, LedgerError> {
-    let (entries, entry_source) = sync_channel(WAITING);
-    let (details, detail_source) = sync_channel(WAITING);
-    let readers = [path.to_owned(), path.to_owned()];
-    let [for_entries, for_details] = readers.map(open);
-    let (for_entries, for_details) = (for_entries?, for_details?);
+    let (for_entries, for_details) = (open(path)?, open(path)?);
+    let (entry_sink, entries) = sync_channel(WAITING);
+    let (detail_sink, details) = sync_channel(WAITING);
     let mut judge = Judge::default();
-    let (head, ended) = thread::scope(|scope| {
-        let head = scope.spawn(move || Entries { out: entries }.read(for_entries));
-        let ended = scope.spawn(move || Details { out: details }.read(for_details));
-        judge.run(&entry_source, &detail_source);
-        drop((entry_source, detail_source));
-        (head.join(), ended.join())
+    let (head, rest) = thread::scope(|scope| {
+        let head = scope.spawn(move || read_entries(for_entries, entry_sink));
+        let rest = scope.spawn(move || read_details(for_details, detail_sink));
+        // Both receivers end with the judge's work, so no reader waits for one that is done.
+        judge.run(entries.into_iter().flatten(), details.into_iter().flatten());
+        (head.join(), rest.join())
     });
-    let stopped = || LedgerError::Stopped("a reader of the bundle panicked".to_owned());
-    let head = head.map_err(|_| stopped())?;
-    let ended = ended.map_err(|_| stopped())?;
-    let head = match (head, ended) {
-        (Ok(head), Ok(())) => head,
-        (Err(problem), _) | (Ok(_), Err(problem)) => {
-            judge.findings.insert(0, Located { seq: judge.broken_at(), problem });
-            return Ok(judge.finish(Signer::Nobody));
+    let stopped = |_| LedgerError::Stopped("a reader of the bundle panicked".to_owned());
+    let signer = match (head.map_err(stopped)?, rest.map_err(stopped)?) {
+        (Err(Stop::Failed(error)), _) | (_, Err(Stop::Failed(error))) => {
+            return Err(LedgerError::file("read", path)(error));
+        }
+        (Err(Stop::Unreadable(found)), _) | (_, Err(Stop::Unreadable(found))) => {
+            judge.findings.push(found);
+            Signer::Nobody
+        }
+        // The judge has found enough to stop listening before the end.
+        (Err(Stop::Unwanted), Ok(()) | Err(Stop::Unwanted)) => Signer::Nobody,
+        (Ok(head), Ok(()) | Err(Stop::Unwanted)) => {
+            judge.head(&head);
+            judge.signature(&head, pinned)
         }
     };
-    judge.head(&head);
-    let signer = judge.signature(path, &head, pinned)?;
     Ok(judge.finish(signer))
 }
 
-fn open(path: PathBuf) -> Result<BufReader<File>, LedgerError> {
-    let file = File::open(&path).map_err(LedgerError::file("read", path))?;
-    Ok(BufReader::with_capacity(1 << 20, file))
+/// Opens a regular file: what is read twice must be there twice.
+fn open(path: &Path) -> Result<File, LedgerError> {
+    // Without NONBLOCK, opening a pipe would wait for its other end.
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let file = File::options().read(true).custom_flags(flags).open(path);
+    let regular = file.and_then(|file| match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
+    });
+    regular.map_err(LedgerError::file("read", path))
 }
-
-/// A detail as it stands in a bundle: its hash, and its text unless withheld.
-pub(crate) type BundleDetail = (String, Option<String>);
 
 /// Reads entries and details in step.
 #[derive(Default)]
 struct Judge {
-    size: u64,
-    prev: Option<Digest>,
+    chained: Links,
+    repeated: Links,
     edge: Frontier,
     findings: Vec<Located>,
     protocol: Checker,
+    /// Details that were read, beside the entries they belong to.
     details: u64,
-    scratch: Vec<u8>,
+    /// The first entry whose detail did not come.
+    first_without: Option<u64>,
+    /// More details came than entries.
+    surplus: bool,
+}
+
+/// How far one of the lists of entries has been followed.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Links {
+    size: u64,
+    last: Option<Digest>,
+}
+
+impl Links {
+    /// Hash of the last entry.
+    fn head(&self) -> Digest {
+        self.last.unwrap_or(Digest::GENESIS)
+    }
 }
 
 impl Judge {
-    fn run(&mut self, entries: &Receiver<Map<String, Value>>, details: &Receiver<BundleDetail>) {
-        while let Ok(entry) = entries.recv() {
-            self.entry(&entry, details);
-            self.size += 1;
+    fn run(
+        &mut self,
+        entries: impl Iterator<Item = (List, Value)>,
+        mut details: impl Iterator<Item = BundleDetail>,
+    ) {
+        let mut scratch = Vec::new();
+        for (list, entry) in entries {
+            match list {
+                List::Chained => self.entry(&entry, &mut details, &mut scratch),
+                List::Repeated => {
+                    let at = self.repeated.size;
+                    for problem in self.repeated.follow(&entry, &mut scratch) {
+                        let problem = Problem::Format(format!("in `entries`: {problem}"));
+                        self.findings.push(Located::at(at, problem));
+                    }
+                }
+            }
             if self.findings.len() >= MAX_FINDINGS {
                 return;
             }
         }
-        if details.recv().is_ok() {
-            let problem = Problem::Format("there are details that no entry names".to_owned());
-            self.findings.push(Located::nowhere(problem));
-        }
+        self.surplus = details.next().is_some();
     }
 
-    fn entry(&mut self, entry: &Map<String, Value>, details: &Receiver<BundleDetail>) {
-        let prev = self.prev.unwrap_or(Digest::GENESIS);
-        let stored = text(entry, "entry_hash").and_then(|text| text.parse::<Digest>().ok());
-        if text(entry, "prev_hash") != Some(prev.to_string().as_str()) {
-            self.find(Problem::PrevHash);
-        }
-        match (canonical(entry, &mut self.scratch), stored) {
-            (Err(problem), _) => self.find(problem),
-            (Ok(()), None) => self.find(Problem::Format("it has no entry_hash".to_owned())),
-            (Ok(()), Some(stored)) => {
-                let computed = Digest::of_parts(&[&prev.hex(), b":", &self.scratch]);
-                if computed != stored {
-                    self.find(Problem::EntryHash { stored, computed });
-                }
-            }
-        }
-        if entry.get("ledger_seq").is_some_and(|seq| seq.as_u64() != Some(self.size)) {
-            self.find(Problem::Format("ledger_seq is not its place in the list".to_owned()));
-        }
-        if let Some(stored) = stored {
-            self.edge.push(leaf_hash(&stored), &mut Vec::new());
-            self.prev = Some(stored);
-        }
-        if let Some(evidence) = text(entry, "evidence_hash") {
-            self.detail(entry, evidence, details);
-        }
+    fn entry(
+        &mut self,
+        entry: &Value,
+        details: &mut impl Iterator<Item = BundleDetail>,
+        scratch: &mut Vec<u8>,
+    ) {
+        let seq = self.chained.size;
+        let problems = self.chained.follow(entry, scratch);
+        self.findings.extend(problems.into_iter().map(|problem| Located::at(seq, problem)));
+        self.edge.push(leaf_hash(&self.chained.head()), &mut Vec::new());
+        let problem = match text(entry, "evidence_hash") {
+            Some(evidence) => self.detail(seq, entry, evidence, details),
+            None => self.without_detail(seq),
+        };
+        self.findings.extend(problem.map(|problem| Located::at(seq, problem)));
     }
 
+    /// Compares the next detail with the hash that its entry carries.
     fn detail(
         &mut self,
-        entry: &Map<String, Value>,
+        seq: u64,
+        entry: &Value,
         evidence: &str,
-        details: &Receiver<BundleDetail>,
-    ) {
-        // A bundle without any details is judged by its chain alone.
-        let Ok((name, shown)) = details.recv() else {
-            if self.details > 0 {
-                self.find(Problem::Format("its detail is missing".to_owned()));
-            }
-            return;
-        };
+        details: &mut impl Iterator<Item = BundleDetail>,
+    ) -> Option<Problem> {
+        let Some((name, shown)) = details.next() else { return self.without_detail(seq) };
         self.details += 1;
         if name != evidence {
-            self.find(Problem::Format("the detail at its place is of another entry".to_owned()));
-            return;
+            return Some(format("the detail at its place is of another entry"));
         }
-        if shown.as_ref().is_some_and(|shown| Digest::of(shown.as_bytes()).to_string() != evidence)
-        {
-            self.find(Problem::DetailHash);
-        }
-        match view(entry) {
-            Some(view) => {
-                self.protocol.entry(self.size, &view, shown.as_deref().map(str::as_bytes));
-            }
-            None => self.find(Problem::Format("a field is of the wrong type".to_owned())),
-        }
+        let Some(view) = view(entry) else { return Some(format("a field is of the wrong type")) };
+        let shown = shown.as_deref().map(str::as_bytes);
+        self.protocol.entry(seq, &view, shown);
+        let changed = shown.is_some_and(|shown| Some(Digest::of(shown)) != view.evidence_hash);
+        changed.then_some(Problem::DetailHash)
     }
 
-    /// What the bundle says of itself beside the lists.
+    /// No problem where no entry has a detail: such a bundle is judged by its chain alone.
+    fn without_detail(&mut self, seq: u64) -> Option<Problem> {
+        self.first_without.get_or_insert(seq);
+        None
+    }
+
+    /// What the bundle says of itself beside the lists, and how the lists fit together.
     fn head(&mut self, head: &Head) {
-        let last = self.prev.unwrap_or(Digest::GENESIS);
-        if head.root_hash.as_deref() != Some(last.to_string().as_str()) {
-            self.findings.push(Located::nowhere(Problem::RootHash));
+        let fields = [
+            ("root_hash", head.root_hash.is_some()),
+            ("exported_at_ms", head.exported_at_ms.is_some()),
+            ("kernel_id", head.kernel_id.is_some()),
+            ("variant", head.variant.is_some()),
+        ];
+        for (name, _) in fields.into_iter().filter(|(_, there)| !there) {
+            self.find(format(&format!("the bundle has no `{name}`")));
         }
-        if let Some(at) = head.lists_differ_at {
-            let text = "`entries` and `ledger_entries` differ".to_owned();
-            self.findings.push(Located::at(at, Problem::Format(text)));
+        if head.root_hash.as_ref().is_some_and(|root| *root != self.chained.head().to_string()) {
+            self.find(Problem::RootHash);
         }
-        let required = [("kernel_id", &head.kernel_id), ("variant", &head.variant)];
-        for (name, value) in required {
-            if value.is_none() {
-                let text = format!("the bundle has no `{name}`");
-                self.findings.push(Located::nowhere(Problem::Format(text)));
-            }
+        if head.has_entries && self.chained != self.repeated {
+            self.find(format("`entries` and `ledger_entries` differ"));
+        }
+        if self.surplus {
+            self.find(format("there are details that no entry names"));
+        }
+        if head.has_details && self.first_without.is_some() {
+            let problem = format("its detail is missing");
+            self.findings.push(Located { seq: self.first_without, problem });
         }
     }
 
     /// Checks seal, checkpoint and key. A bundle that has any part of a signature must have all.
-    fn signature(
-        &mut self,
-        path: &Path,
-        head: &Head,
-        pinned: Option<&VerifyingKey>,
-    ) -> Result<Signer, LedgerError> {
+    fn signature(&mut self, head: &Head, pinned: Option<&VerifyingKey>) -> Signer {
         let ours = head.version.is_some()
             || head.checkpoint.is_some()
             || head.public_key.is_some()
             || head.seal.is_some()
-            || self.details > 0;
+            || head.has_details;
         if !ours && pinned.is_none() {
-            return Ok(Signer::Nobody);
+            return Signer::Nobody;
         }
-        let wrong = |text: &str| Located::nowhere(Problem::Signature(text.to_owned()));
-        if head.version != Some(crate::export::BUNDLE_VERSION) {
-            self.findings.push(wrong("the bundle is not of version 1"));
+        let before = self.findings.len();
+        if head.version != Some(BUNDLE_VERSION) {
+            self.find(unsigned(&format!("the bundle is not of version {BUNDLE_VERSION}")));
+        }
+        if !head.has_details {
+            self.find(unsigned("the bundle has lost its details"));
         }
         let (Some(seal), Some(checkpoint), Some(key)) =
             (&head.seal, &head.checkpoint, &head.public_key)
         else {
-            self.findings.push(wrong("the bundle has lost its signature"));
-            return Ok(Signer::Nobody);
+            self.find(unsigned("the bundle is not signed, or has lost its signature"));
+            return Signer::Nobody;
         };
-        let Ok(key) = key.parse::<VerifyingKey>() else {
-            self.findings.push(wrong("the bundle's public key is not a key"));
-            return Ok(Signer::Nobody);
+        let key = match key.parse::<VerifyingKey>() {
+            Ok(key) => key,
+            Err(error) => {
+                self.find(unsigned(&format!("the bundle's public key is not a key: {error}")));
+                return Signer::Nobody;
+            }
         };
-        if pinned.is_some_and(|pinned| *pinned != key) {
-            self.findings.push(wrong("the bundle is signed by another key than the wanted one"));
+        self.findings.extend(self.check_checkpoint(checkpoint, &key));
+        self.findings.extend(check_seal(seal, head.sealed, &key).map(Located::nowhere));
+        let holds = self.findings.len() == before;
+        if let Some(pinned) = pinned.filter(|pinned| **pinned != key) {
+            self.find(unsigned(&format!("the bundle is signed by `{key}`, not by `{pinned}`")));
         }
-        self.check_checkpoint(checkpoint, &key);
-        self.check_seal(path, seal, &key)?;
-        Ok(Signer::Key(key))
+        if holds { Signer::Key(Box::new(key)) } else { Signer::Nobody }
     }
 
-    fn check_checkpoint(&mut self, note: &str, key: &VerifyingKey) {
-        let problem = match SignedCheckpoint::parse(note).and_then(|note| note.verify(key)) {
-            Err(error) => Problem::Signature(format!("the checkpoint does not hold: {error}")),
-            Ok(checkpoint) if checkpoint.size != self.size => {
-                Problem::Truncated { found: self.size, promised: checkpoint.size }
+    fn check_checkpoint(&self, note: &str, key: &VerifyingKey) -> Option<Located> {
+        let (size, root) = (self.chained.size, self.edge.root());
+        match SignedCheckpoint::parse(note).and_then(|note| note.verify(key)) {
+            Err(error) => {
+                Some(Located::nowhere(unsigned(&format!("the checkpoint does not hold: {error}"))))
             }
-            Ok(checkpoint) if checkpoint.root != self.edge.root() => {
-                Problem::Rewritten { size: checkpoint.size }
+            Ok(checkpoint) if checkpoint.size != size => {
+                let (found, promised) = (size, checkpoint.size);
+                Some(Located::at(size.min(promised), Problem::Truncated { found, promised }))
             }
-            Ok(_) => return,
-        };
-        let seq = matches!(problem, Problem::Truncated { .. }).then_some(self.size);
-        self.findings.push(Located { seq, problem });
-    }
-
-    fn check_seal(
-        &mut self,
-        path: &Path,
-        note: &str,
-        key: &VerifyingKey,
-    ) -> Result<(), LedgerError> {
-        let problem = match (sealed_part(path)?, open_note(note, key)) {
-            (None, _) => "the seal does not end the bundle".to_owned(),
-            (_, Err(error)) => format!("the seal does not hold: {error}"),
-            (Some(hash), Ok(body)) if body == format!("{SEAL_KIND}\n{hash}\n") => return Ok(()),
-            (Some(_), Ok(_)) => "the bundle was changed after it was sealed".to_owned(),
-        };
-        self.findings.push(Located::nowhere(Problem::Signature(problem)));
-        Ok(())
+            Ok(checkpoint) if checkpoint.root != root => {
+                Some(Located::nowhere(Problem::Rewritten { size }))
+            }
+            Ok(_) => None,
+        }
     }
 
     fn find(&mut self, problem: Problem) {
-        self.findings.push(Located::at(self.size, problem));
-    }
-
-    /// Where reading stopped, if it stopped among the entries.
-    fn broken_at(&self) -> Option<u64> {
-        Some(self.size)
+        self.findings.push(Located::nowhere(problem));
     }
 
     fn finish(mut self, signer: Signer) -> BundleCheck {
@@ -310,58 +319,72 @@ impl Judge {
             self.findings.extend(protocol.findings.iter().cloned());
         }
         self.findings.truncate(MAX_FINDINGS);
-        let root_hash = self.prev.unwrap_or(Digest::GENESIS);
-        BundleCheck { entries: self.size, root_hash, signer, protocol, findings: self.findings }
+        let (entries, root_hash) = (self.chained.size, self.chained.head());
+        BundleCheck { entries, root_hash, signer, protocol, findings: self.findings }
     }
 }
 
-/// The hash of everything before the seal; `None` where the file does not end with one.
-fn sealed_part(path: &Path) -> Result<Option<Digest>, LedgerError> {
-    let reading = || LedgerError::file("read", path);
-    let mut file = File::open(path).map_err(reading())?;
-    let length = file.metadata().map_err(reading())?.len();
-    let start = length.saturating_sub(SEAL_LIMIT);
-    file.seek(SeekFrom::Start(start)).map_err(reading())?;
-    let mut tail = Vec::new();
-    file.read_to_end(&mut tail).map_err(reading())?;
-    let Some(at) = memchr::memmem::rfind(&tail, SEAL) else { return Ok(None) };
-    // After the seal's own text there is only the end of the object.
-    let ends =
-        serde_json::Deserializer::from_slice(tail.get(at + SEAL.len()..).unwrap_or_default())
-            .into_iter::<String>()
-            .next()
-            .is_some_and(|seal| {
-                let mut written = Vec::new();
-                string(&mut written, &seal.unwrap_or_default(), Form::Utf8);
-                written.extend_from_slice(b"}\n");
-                tail.get(at + SEAL.len()..) == Some(written.as_slice())
-            });
-    if !ends {
-        return Ok(None);
-    }
-    file.rewind().map_err(reading())?;
-    hash_first(&mut file, start + at as u64).map(Some).map_err(reading())
-}
-
-fn hash_first(file: &mut File, length: u64) -> std::io::Result<Digest> {
-    let mut hasher = Hasher::default();
-    let mut buffer = vec![0; 256 << 10];
-    let mut rest = file.take(length);
-    loop {
-        let read = rest.read(&mut buffer)?;
-        match buffer.get(..read) {
-            Some(bytes) if read > 0 => hasher.update(bytes),
-            _ => return Ok(hasher.finish()),
+/// Checks the seal against the hash of everything before it.
+fn check_seal(note: &str, sealed: Option<Digest>, key: &VerifyingKey) -> Option<Problem> {
+    let Some(sealed) = sealed else { return Some(unsigned("the seal does not end the bundle")) };
+    match open_note(note, key) {
+        Err(error) => Some(unsigned(&format!("the seal does not hold: {error}"))),
+        Ok(body) if body != format!("{SEAL_KIND}\n{sealed}\n") => {
+            Some(unsigned("the bundle was changed after it was sealed"))
         }
+        // Two lines of text, an empty one, a signature: no seal is over what stands in the seal.
+        Ok(_) if note.lines().count() != 4 => {
+            Some(unsigned("the seal has more than one signature"))
+        }
+        Ok(_) => None,
     }
 }
 
-fn text<'a>(entry: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
+fn format(text: &str) -> Problem {
+    Problem::Format(text.to_owned())
+}
+
+fn unsigned(text: &str) -> Problem {
+    Problem::Signature(text.to_owned())
+}
+
+impl Links {
+    /// Goes on to the next entry of the list; gives what is wrong with it.
+    ///
+    /// It is held against the stated hash of the one before, so that one change is one finding.
+    fn follow(&mut self, entry: &Value, scratch: &mut Vec<u8>) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let (seq, prev) = (self.size, self.head());
+        self.size += 1;
+        let digest = |key: &str| text(entry, key).and_then(|text| text.parse::<Digest>().ok());
+        if digest("prev_hash") != Some(prev) {
+            problems.push(Problem::PrevHash);
+        }
+        if entry.get("ledger_seq").and_then(Value::as_u64) != Some(seq) {
+            problems.push(format("`ledger_seq` is not its place in the list"));
+        }
+        let stated = digest("entry_hash");
+        match (canonical(entry, scratch), stated) {
+            (Err(problem), _) => problems.push(problem),
+            (Ok(()), None) => problems.push(format("`entry_hash` is not a digest")),
+            (Ok(()), Some(stored)) => {
+                let computed = Digest::of_parts(&[&prev.hex(), b":", scratch]);
+                if computed != stored {
+                    problems.push(Problem::EntryHash { stored, computed });
+                }
+            }
+        }
+        self.last = stated.or(self.last);
+        problems
+    }
+}
+
+fn text<'a>(entry: &'a Value, key: &str) -> Option<&'a str> {
     entry.get(key).and_then(Value::as_str)
 }
 
 /// The entry as the protocol check reads it; `None` where a field is of the wrong type.
-fn view(entry: &Map<String, Value>) -> Option<EntryView<'_>> {
+fn view(entry: &Value) -> Option<EntryView<'_>> {
     let optional = |key: &str| match entry.get(key) {
         None | Some(Value::Null) => Some(None),
         Some(value) => value.as_str().map(Some),
@@ -387,26 +410,25 @@ fn view(entry: &Map<String, Value>) -> Option<EntryView<'_>> {
 
 /// Writes the canonical text of the hashed fields. A field outside the hash could be relabelled, so
 /// there may be none but the three that are checked otherwise.
-fn canonical(entry: &Map<String, Value>, out: &mut Vec<u8>) -> Result<(), Problem> {
-    for key in entry.keys() {
-        let known = HASHED.contains(&key.as_str())
-            || ["ledger_seq", "prev_hash", "entry_hash"].contains(&key.as_str());
-        if !known {
-            let key = fluffy_base::Excerpt::new(key, 100);
-            return Err(Problem::Format(format!("field `{key}` is under no hash")));
-        }
-    }
+fn canonical(entry: &Value, out: &mut Vec<u8>) -> Result<(), Problem> {
+    let entry = entry.as_object().ok_or_else(|| format("it is not an object"))?;
     out.clear();
     for (at, key) in HASHED.iter().enumerate() {
         out.push(if at == 0 { b'{' } else { b',' });
         string(out, key, Form::Ascii);
         out.push(b':');
-        let value =
-            entry.get(*key).ok_or_else(|| Problem::Format(format!("field `{key}` is missing")))?;
+        let value = entry.get(*key).ok_or_else(|| format(&format!("field `{key}` is missing")))?;
         general(out, value)?;
     }
     out.push(b'}');
-    Ok(())
+    if entry.len() == HASHED.len() + UNHASHED.len() {
+        // The hashed ones are all there; the others are asked for where they are checked.
+        return Ok(());
+    }
+    let known = |key: &str| HASHED.contains(&key) || UNHASHED.contains(&key);
+    let Some(stray) = entry.keys().find(|key| !known(key)) else { return Ok(()) };
+    let stray = fluffy_base::Excerpt::new(stray, 100);
+    Err(format(&format!("field `{stray}` is under no hash")))
 }
 
 /// The formula's encoding of any value it can hold: sorted keys, ASCII, no white space.
@@ -414,7 +436,7 @@ fn general(out: &mut Vec<u8>, value: &Value) -> Result<(), Problem> {
     match value {
         Value::String(text) => string(out, text, Form::Ascii),
         Value::Number(number) if number.is_f64() => {
-            return Err(Problem::Format("a hashed number is not an integer".to_owned()));
+            return Err(format("a hashed number is not an integer, or too large"));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {
             out.extend_from_slice(value.to_string().as_bytes());

@@ -16,6 +16,9 @@ use crate::encode::{Form, digest, integer, string};
 /// Version of the detail's form, in every detail.
 pub const DETAIL_VERSION: u64 = 1;
 
+/// The largest integer that is exact in RFC 8785; larger ones are recorded as this one.
+const MAX_INTEGER: u64 = (1 << 53) - 1;
+
 /// How the policy answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PolicyDecision {
@@ -227,7 +230,7 @@ impl Object {
     fn number(&mut self, name: &str, value: Option<u64>) {
         if let Some(value) = value {
             self.key(name);
-            integer(&mut self.out, value);
+            integer(&mut self.out, value.min(MAX_INTEGER));
         }
     }
 

@@ -20,6 +20,12 @@ pub(crate) enum Form {
 pub(crate) fn string(out: &mut Vec<u8>, text: &str, form: Form) {
     out.push(b'"');
     let mut rest = text.as_bytes();
+    // Most texts need no escape, and asking all bytes without stopping is what processors are good at.
+    if !rest.iter().fold(false, |found, byte| found | needs_escape(*byte, form)) {
+        out.extend_from_slice(rest);
+        out.push(b'"');
+        return;
+    }
     while let Some(plain) = rest.iter().position(|byte| needs_escape(*byte, form)) {
         let (before, from) = rest.split_at(plain);
         out.extend_from_slice(before);

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::{CheckpointError, KeyError};
+use crate::{CheckpointError, KeyError, RotationError};
 
 /// Why the ledger cannot do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +44,17 @@ pub enum LedgerError {
     /// A signed checkpoint does not hold.
     #[error("the checkpoint does not hold")]
     Checkpoint(#[from] CheckpointError),
+    /// The signing key cannot be replaced like this.
+    #[error("the ledger's key cannot be replaced")]
+    Rotation(#[from] RotationError),
+    /// A record that the database could not hold. It was given no number.
+    #[error("a record has at most {limit} bytes, not {bytes}")]
+    TooLarge {
+        /// As long as it is.
+        bytes: usize,
+        /// As long as it may be.
+        limit: usize,
+    },
     /// The machine has no randomness to give.
     #[error("the system gives no random bytes")]
     NoRandomness,

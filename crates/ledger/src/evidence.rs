@@ -1,13 +1,27 @@
 //! Evidence in memory, for programs that use the kernel as a library.
+//!
+//! Entries, details and tree are checked in parts of 4,096 on all processors; a part is a perfect
+//! subtree, so the root of the whole follows from the roots of the parts.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use fluffy_base::{Digest, KernelId};
 
+use crate::checkpoint::{open_note, sign_note};
+use crate::export::each;
 use crate::merkle::{Frontier, leaf_hash};
 use crate::query::owned;
-use crate::store::{self, ENTRY_COLUMNS, StoredEntry};
-use crate::{AuditEntry, LedgerError, Located, Problem, Segment, SigningKey, VerifyingKey};
+use crate::verify::MAX_FINDINGS;
+use crate::{
+    AuditEntry, CheckpointError, LedgerError, Located, Problem, Segment, SignedCheckpoint,
+    SigningKey, VerifyingKey, store,
+};
+
+/// Entries of one part: a power of two, so that each but the last is a perfect subtree.
+const PART: usize = 1 << 12;
+/// First line of the text under the seal.
+const SEAL_KIND: &str = "fluffy-evidence-head-v1";
 
 /// All entries of a segment with what is needed to verify them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +40,8 @@ pub struct EvidenceBundle {
     pub checkpoint: String,
     /// The key that signed it.
     pub public_key: VerifyingKey,
+    /// The key's signature under the root, the kernel and the time.
+    pub seal: String,
 }
 
 impl EvidenceBundle {
@@ -36,111 +52,174 @@ impl EvidenceBundle {
         exported_at_ms: u64,
     ) -> Result<Self, LedgerError> {
         let connection = store::open_reader(segment.path())?;
-        let reading = LedgerError::database;
-        let sql = format!("SELECT {ENTRY_COLUMNS} FROM entries WHERE seq < ?1 ORDER BY seq");
-        let mut statement = connection.prepare(&sql).map_err(reading("exporting"))?;
-        let mut rows =
-            statement.query([store::key(segment.size())]).map_err(reading("exporting"))?;
         let (mut entries, mut details) = (Vec::new(), Vec::new());
         let mut prev = Digest::GENESIS;
-        while let Some(row) = rows.next().map_err(reading("exporting"))? {
-            let stored = StoredEntry::from_row(row)?;
-            entries.push(owned(&stored, prev)?);
+        each(&connection, segment.size(), |stored| {
+            entries.push(owned(stored, prev)?);
             details.push(stored.detail.to_vec());
             prev = stored.entry_hash;
-        }
+            Ok(())
+        })?;
+        let (kernel_id, root_hash) = (segment.kernel_id().clone(), segment.head());
+        let sealed = seal_text(&kernel_id, exported_at_ms, &root_hash);
         Ok(Self {
             entries,
             details,
-            root_hash: segment.head(),
+            root_hash,
             exported_at_ms,
-            kernel_id: segment.kernel_id().clone(),
+            kernel_id,
             checkpoint: segment.checkpoint(key)?,
             public_key: key.verifying_key().clone(),
+            seal: sign_note(&sealed, key).map_err(CheckpointError::from)?,
         })
     }
 
-    /// Everything that is wrong with the entries, their details, the root and the checkpoint.
+    /// Everything that is wrong with the entries, their details and what is signed; at most a
+    /// hundred findings, in order.
+    ///
+    /// Whether [`EvidenceBundle::public_key`] is the wanted one is for the caller to compare.
     pub fn verify(&self) -> Vec<Located> {
         let mut findings = Vec::new();
-        if self.entries.len() != self.details.len() {
-            let text = "there are not as many details as entries".to_owned();
+        let root = match self.check_parts() {
+            Some(parts) => join(parts, &mut findings),
+            None => {
+                let text = "a verification thread panicked".to_owned();
+                return vec![Located::nowhere(Problem::Format(text))];
+            }
+        };
+        if self.details.len() > self.entries.len() {
+            let text = "there are more details than entries".to_owned();
             findings.push(Located::nowhere(Problem::Format(text)));
         }
-        let workers = thread::available_parallelism().map_or(1, usize::from);
-        let share = self.entries.len().div_ceil(workers).max(1);
-        thread::scope(|scope| {
-            let parts = self.entries.chunks(share).zip(self.details.chunks(share)).enumerate();
-            let running: Vec<_> = parts
-                .map(|(part, (entries, details))| {
-                    let before = self.entries.get((part * share).wrapping_sub(1));
-                    scope.spawn(move || check_part(before, entries, details))
-                })
-                .collect();
-            for part in running {
-                match part.join() {
-                    Ok(found) => findings.extend(found),
-                    Err(_) => findings.push(Located::nowhere(Problem::Format(
-                        "a verification thread panicked".to_owned(),
-                    ))),
-                }
-            }
-        });
         let last = self.entries.last().map_or(Digest::GENESIS, |entry| entry.entry_hash);
         if last != self.root_hash {
             findings.push(Located::nowhere(Problem::RootHash));
         }
-        findings.extend(self.check_checkpoint());
+        findings.extend(self.check_checkpoint(&root));
+        findings.extend(self.check_seal());
+        findings.truncate(MAX_FINDINGS);
         findings
     }
 
-    fn check_checkpoint(&self) -> Option<Located> {
-        let signed = crate::SignedCheckpoint::parse(&self.checkpoint)
-            .and_then(|signed| signed.verify(&self.public_key));
-        let (size, mut tree, mut tiles) =
-            (self.entries.len() as u64, Frontier::default(), Vec::new());
-        for entry in &self.entries {
+    /// Checks all entries, part by part, on all processors; `None` if a thread panicked.
+    fn check_parts(&self) -> Option<Vec<Part>> {
+        let count = self.entries.len().div_ceil(PART);
+        let workers = thread::available_parallelism().map_or(1, usize::from).min(count);
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let indexes = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+            let own = indexes.take_while(|index| *index < count);
+            own.map(|index| self.check_part(index)).collect::<Vec<_>>()
+        };
+        let mut parts = thread::scope(|scope| {
+            let running: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+            let done = running.into_iter().map(|worker| worker.join().ok());
+            done.collect::<Option<Vec<_>>>()
+        })?;
+        let mut parts: Vec<_> = parts.drain(..).flatten().collect();
+        parts.sort_unstable_by_key(|part| part.index);
+        Some(parts)
+    }
+
+    fn check_part(&self, index: usize) -> Part {
+        let start = index * PART;
+        let entries = self.entries.get(start..).unwrap_or_default();
+        let details = self.details.get(start..).unwrap_or_default();
+        let before = start.checked_sub(1).and_then(|before| self.entries.get(before));
+        let mut prev = before.map_or(Digest::GENESIS, |entry| entry.entry_hash);
+        let (mut tree, mut tiles) = (Frontier::default(), Vec::new());
+        let (mut findings, mut scratch) = (Vec::new(), Vec::new());
+        for (offset, entry) in entries.iter().take(PART).enumerate() {
+            let seq = (start + offset) as u64;
+            let problems = check_entry(entry, seq, &prev, details.get(offset), &mut scratch);
+            if findings.len() < MAX_FINDINGS {
+                findings.extend(problems.into_iter().map(|problem| Located::at(seq, problem)));
+            }
             tree.push(leaf_hash(&entry.entry_hash), &mut tiles);
             tiles.clear();
+            prev = entry.entry_hash;
         }
+        Part { index, tree, findings }
+    }
+
+    fn check_checkpoint(&self, root: &Digest) -> Option<Located> {
+        let size = self.entries.len() as u64;
+        let signed = SignedCheckpoint::parse(&self.checkpoint)
+            .and_then(|signed| signed.verify(&self.public_key));
         match signed {
-            Err(error) => Some(Located::nowhere(Problem::Signature(error.to_string()))),
+            Err(error) => {
+                let text = format!("the checkpoint does not hold: {error}");
+                Some(Located::nowhere(Problem::Signature(text)))
+            }
             Ok(checkpoint) if checkpoint.size != size => {
                 let promised = checkpoint.size;
-                Some(Located::at(size, Problem::Truncated { found: size, promised }))
+                Some(Located::at(size.min(promised), Problem::Truncated { found: size, promised }))
             }
-            Ok(checkpoint) if checkpoint.root != tree.root() => {
+            Ok(checkpoint) if checkpoint.root != *root => {
                 Some(Located::nowhere(Problem::Rewritten { size }))
             }
             Ok(_) => None,
         }
     }
+
+    fn check_seal(&self) -> Option<Located> {
+        let text = seal_text(&self.kernel_id, self.exported_at_ms, &self.root_hash);
+        let problem = match open_note(&self.seal, &self.public_key) {
+            Ok(sealed) if sealed == text => return None,
+            Ok(_) => "the bundle was changed after it was sealed".to_owned(),
+            Err(error) => format!("the seal does not hold: {error}"),
+        };
+        Some(Located::nowhere(Problem::Signature(problem)))
+    }
 }
 
-/// Checks neighbouring entries; `before` is the one in front of them.
-fn check_part(
-    before: Option<&AuditEntry>,
-    entries: &[AuditEntry],
-    details: &[Vec<u8>],
-) -> Vec<Located> {
-    let mut findings = Vec::new();
-    let mut scratch = Vec::new();
-    let mut prev = before.map_or(Digest::GENESIS, |entry| entry.entry_hash);
-    let mut seq = before.map_or(0, |entry| entry.seq + 1);
-    for (entry, detail) in entries.iter().zip(details) {
-        if entry.prev_hash != prev || entry.seq != seq {
-            findings.push(Located::at(seq, Problem::PrevHash));
+fn seal_text(kernel_id: &KernelId, exported_at_ms: u64, root_hash: &Digest) -> String {
+    format!("{SEAL_KIND}\n{kernel_id}\n{exported_at_ms}\n{root_hash}\n")
+}
+
+/// What is left of a part once it is checked.
+struct Part {
+    index: usize,
+    tree: Frontier,
+    findings: Vec<Located>,
+}
+
+/// Collects what the parts found, and gives the root over all of them.
+fn join(parts: Vec<Part>, findings: &mut Vec<Located>) -> Digest {
+    let (mut whole, mut tiles) = (Frontier::default(), Vec::new());
+    let mut last = None;
+    for part in parts {
+        findings.extend(part.findings);
+        let root = part.tree.root();
+        if part.tree.size() == PART as u64 {
+            whole.push(root, &mut tiles);
+        } else {
+            last = Some(root);
         }
-        let computed = entry.view().hash(&prev, &mut scratch);
-        if computed != entry.entry_hash {
-            let stored = entry.entry_hash;
-            findings.push(Located::at(seq, Problem::EntryHash { stored, computed }));
-        }
-        if entry.evidence_hash != Some(Digest::of(detail)) {
-            findings.push(Located::at(seq, Problem::DetailHash));
-        }
-        prev = entry.entry_hash;
-        seq += 1;
     }
-    findings
+    last.map_or_else(|| whole.root(), |right| whole.root_before(right))
+}
+
+/// What is wrong with one entry after the one with the hash `prev`.
+fn check_entry(
+    entry: &AuditEntry,
+    seq: u64,
+    prev: &Digest,
+    detail: Option<&Vec<u8>>,
+    scratch: &mut Vec<u8>,
+) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if entry.prev_hash != *prev || entry.seq != seq {
+        problems.push(Problem::PrevHash);
+    }
+    let (stored, computed) = (entry.entry_hash, entry.view().hash(prev, scratch));
+    if stored != computed {
+        problems.push(Problem::EntryHash { stored, computed });
+    }
+    match detail {
+        None => problems.push(Problem::Format("its detail is missing".to_owned())),
+        Some(detail) if entry.evidence_hash == Some(Digest::of(detail)) => {}
+        Some(_) => problems.push(Problem::DetailHash),
+    }
+    problems
 }

@@ -133,7 +133,7 @@ fn variant(connection: &rusqlite::Connection) -> Result<String, LedgerError> {
 }
 
 /// Calls `f` for the first `size` entries in order.
-fn each(
+pub(crate) fn each(
     connection: &rusqlite::Connection,
     size: u64,
     mut f: impl FnMut(&StoredEntry<'_>) -> Result<(), LedgerError>,
@@ -185,6 +185,14 @@ impl Redaction {
     }
 }
 
+/// The end of a bundle: what stands after the bytes that its seal is over.
+pub(crate) fn seal_ending(note: &str) -> Vec<u8> {
+    let mut ending = b",\"seal\":".to_vec();
+    string(&mut ending, note, Form::Utf8);
+    ending.extend_from_slice(b"}\n");
+    ending
+}
+
 /// Hashes everything it writes.
 struct Sealed<'a> {
     out: &'a mut dyn Write,
@@ -209,10 +217,7 @@ impl<'a> Sealed<'a> {
         self.flush().map_err(writing())?;
         let body = format!("{SEAL_KIND}\n{}\n", self.hasher.finish());
         let note = sign_note(&body, key).map_err(crate::CheckpointError::from)?;
-        let mut tail = b",\"seal\":".to_vec();
-        string(&mut tail, &note, Form::Utf8);
-        tail.extend_from_slice(b"}\n");
-        self.out.write_all(&tail).map_err(writing())?;
+        self.out.write_all(&seal_ending(&note)).map_err(writing())?;
         Ok(self.out)
     }
 }

@@ -8,6 +8,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
 
 use crate::LedgerError;
 
@@ -20,7 +21,8 @@ pub(crate) fn make_dir(path: &Path) -> Result<(), LedgerError> {
         .map_err(LedgerError::file("make directory", path))
 }
 
-/// Reads a small file; `None` where there is none.
+/// Reads a small text file; `None` where there is none. What is not text, or a link, reads as
+/// something that nobody wrote.
 pub(crate) fn read_small(path: &Path, limit: u64) -> Result<Option<String>, LedgerError> {
     let file = match OpenOptions::new()
         .read(true)
@@ -29,11 +31,14 @@ pub(crate) fn read_small(path: &Path, limit: u64) -> Result<Option<String>, Ledg
     {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
+            return Ok(Some(String::new()));
+        }
         Err(source) => return Err(LedgerError::file("read", path)(source)),
     };
-    let mut text = String::new();
-    file.take(limit).read_to_string(&mut text).map_err(LedgerError::file("read", path))?;
-    Ok(Some(text))
+    let mut bytes = Vec::new();
+    file.take(limit).read_to_end(&mut bytes).map_err(LedgerError::file("read", path))?;
+    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 /// Replaces a file by way of a new one beside it, so that readers see the old or the new text.
@@ -43,19 +48,19 @@ pub(crate) fn replace(path: &Path, text: &[u8], durability: Durability) -> Resul
     let new = PathBuf::from(new);
     let mut file = private(&new).map_err(LedgerError::file("write", &new))?;
     file.write_all(text).map_err(LedgerError::file("write", &new))?;
-    if durability == Durability::Synced {
-        file.sync_data().map_err(LedgerError::file("sync", &new))?;
-    }
+    // Content before name: after a power cut the name stands for the old text or the new one, never
+    // for a file that is still empty.
+    file.sync_data().map_err(LedgerError::file("sync", &new))?;
     rename(&new, path)?;
     if durability == Durability::Synced { sync_parent(path) } else { Ok(()) }
 }
 
-/// Whether a write is on disk when the call returns.
+/// Whether a replaced file is the new one after a power cut, or may still be the old one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Durability {
-    /// On disk.
+    /// The new one.
     Synced,
-    /// Handed to the operating system.
+    /// Either.
     Written,
 }
 
@@ -129,7 +134,10 @@ impl Lock {
             .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
             .open(path)
             .map_err(LedgerError::file("open", path))?;
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if let Err(error) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            if error != Errno::WOULDBLOCK {
+                return Err(LedgerError::file("lock", path)(error.into()));
+            }
             let mut pid = String::new();
             file.take(32).read_to_string(&mut pid).map_err(LedgerError::file("read", path))?;
             return Err(LedgerError::Locked { pid: pid.trim().to_owned() });

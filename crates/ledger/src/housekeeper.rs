@@ -24,7 +24,8 @@ pub(crate) struct Bell {
 
 #[derive(Debug, Default, Clone, Copy)]
 struct Wants {
-    sync_soon: bool,
+    /// Since when something waits for its sync.
+    sync_soon: Option<Instant>,
     sync_now: bool,
     checkpoint: bool,
     writes: u64,
@@ -37,14 +38,16 @@ impl Wants {
     }
 
     fn anything(&self) -> bool {
-        self.urgent() || self.sync_soon
+        self.urgent() || self.sync_soon.is_some()
     }
 }
 
 impl Bell {
     /// Something waits for a sync within half a second.
+    #[expect(clippy::disallowed_methods, reason = "paces the syncs; no entry depends on it")]
     pub(crate) fn want_sync_soon(&self) {
-        self.set(|wants| wants.sync_soon = true);
+        let now = Instant::now();
+        self.set(|wants| wants.sync_soon = wants.sync_soon.or(Some(now)));
     }
 
     /// Enough waits for a sync.
@@ -82,8 +85,9 @@ impl Bell {
         let idle = |wants: &mut Wants| !wants.anything();
         let wants = self.ring.wait_timeout_while(self.lock(), longest, idle);
         let (wants, _) = wants.unwrap_or_else(PoisonError::into_inner);
-        let patient = |wants: &mut Wants| wants.sync_soon && !wants.urgent();
-        let wants = self.ring.wait_timeout_while(wants, SOON, patient);
+        let patient = |wants: &mut Wants| wants.sync_soon.is_some() && !wants.urgent();
+        let waited = wants.sync_soon.map_or(Duration::ZERO, |since| since.elapsed());
+        let wants = self.ring.wait_timeout_while(wants, SOON.saturating_sub(waited), patient);
         let (mut wants, _) = wants.unwrap_or_else(PoisonError::into_inner);
         let taken = *wants;
         *wants = Wants { stop: taken.stop, writes: taken.writes, ..Wants::default() };

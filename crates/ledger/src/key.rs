@@ -26,7 +26,9 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use zeroize::Zeroizing;
 
+use crate::LedgerError;
 use crate::checkpoint::{Note, NoteError, cosign_note, sign_note};
+use crate::files::{self, Durability};
 
 const FILE_START: &str = "fluffy-key-v1 ed25519 ";
 const FILE_LENGTH: u64 = 22 + 44 + 1;
@@ -107,6 +109,12 @@ impl SigningKey {
             _ => KeyError::Write { path: path.to_owned(), source },
         })?;
         Ok(Self::from_seed(KeyName::LEDGER, &seed))
+    }
+
+    /// Puts the ledger's key of `seed` in the place of the file at `path`. Interrupted anywhere, the
+    /// old key or the new one is there.
+    pub(crate) fn replace(path: &Path, seed: &[u8; 32]) -> Result<(), LedgerError> {
+        files::replace(path, line(seed).as_bytes(), Durability::Synced)
     }
 
     /// What others need to check this key's signatures.
@@ -328,9 +336,14 @@ fn parse_file(text: &[u8]) -> Option<Zeroizing<[u8; 32]>> {
     (length == seed.len()).then(|| Zeroizing::new(*seed))
 }
 
-fn write_new(path: &Path, seed: &[u8; 32]) -> io::Result<()> {
+/// The content of a key's file.
+fn line(seed: &[u8; 32]) -> Zeroizing<String> {
     let encoded = Zeroizing::new(STANDARD.encode(seed));
-    let line = Zeroizing::new([FILE_START, &encoded, "\n"].concat());
+    Zeroizing::new([FILE_START, &encoded, "\n"].concat())
+}
+
+fn write_new(path: &Path, seed: &[u8; 32]) -> io::Result<()> {
+    let line = line(seed);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(line.as_bytes())?;
     file.sync_all()?;

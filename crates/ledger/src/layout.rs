@@ -41,7 +41,13 @@ impl Layout {
     /// The segments that are there, oldest first.
     pub fn segments(&self) -> Result<Vec<u32>, LedgerError> {
         let names = files::names(&self.dir.join("ledger"))?;
-        Ok(names.iter().filter_map(|name| name.strip_suffix(".db")?.parse().ok()).collect())
+        let number = |name: &String| -> Option<u32> {
+            let number = name.strip_suffix(".db")?.parse().ok()?;
+            (format!("{number:04}.db") == *name && number > 0).then_some(number)
+        };
+        let mut numbers: Vec<u32> = names.iter().filter_map(number).collect();
+        numbers.sort_unstable();
+        Ok(numbers)
     }
 
     /// The segment that is written to, if there is any.
@@ -63,6 +69,26 @@ impl Layout {
     /// There while the ledger is closed in order.
     pub(crate) fn clean_mark(&self) -> PathBuf {
         self.dir.join("clean")
+    }
+
+    /// There while damage is being set aside.
+    pub(crate) fn unfinished(&self) -> PathBuf {
+        self.dir.join("unfinished")
+    }
+
+    /// There while the signing key is being replaced.
+    pub(crate) fn rotation(&self) -> PathBuf {
+        self.dir.join("rotation")
+    }
+
+    /// The damaged databases of a segment, the first first.
+    pub(crate) fn damaged_of(&self, number: u32) -> Result<Vec<PathBuf>, LedgerError> {
+        let dir = self.dir.join("damaged");
+        let prefix = format!("{number:04}-");
+        let mut names = files::names(&dir)?;
+        names.retain(|name| name.starts_with(&prefix) && name.ends_with(".db"));
+        names.sort_by_key(|name| (name.len(), name.clone()));
+        Ok(names.into_iter().map(|name| dir.join(name)).collect())
     }
 
     /// A name in `damaged/` that is not taken.

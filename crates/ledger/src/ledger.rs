@@ -17,17 +17,21 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use fluffy_base::{Clock, Digest};
 use rusqlite::Connection;
 
 use crate::chain::Chain;
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, CheckpointError, cosign_note};
 use crate::files::{self, Durability, Lock};
 use crate::housekeeper::{self, Bell};
 use crate::merkle::Frontier;
 use crate::recovery::{self, Opened};
-use crate::{Appended, Break, Layout, LedgerError, Origin, Record, SigningKey, store};
+use crate::{
+    Appended, Break, EvidenceBundle, Layout, LedgerError, Origin, Record, Segment, SigningKey,
+    rotation, store,
+};
 
 /// A power cut may lose this many operational entries …
 const UNSYNCED_ENTRIES: u64 = 100;
@@ -59,6 +63,16 @@ pub struct OpenReport {
     pub broken: Option<Break>,
 }
 
+/// A record that has its place in the chain and is not yet known to be written.
+#[derive(Debug)]
+#[must_use = "an entered record is acknowledged only by `Ledger::settle`"]
+pub struct Entered {
+    /// Its place; a record that is too large was given none.
+    place: Result<Appended, LedgerError>,
+    durable: bool,
+    ts_ms: u64,
+}
+
 /// An open ledger. Dropping it writes and signs what is left.
 pub struct Ledger {
     shared: Arc<Shared>,
@@ -73,9 +87,12 @@ pub struct Ledger {
 pub(crate) struct Shared {
     layout: Layout,
     segment: u32,
-    path: PathBuf,
+    pub(crate) path: PathBuf,
     checkpoint_origin: String,
-    key: Mutex<SigningKey>,
+    pub(crate) keys: Mutex<Keys>,
+    /// Held while a checkpoint is signed and remembered, so that a later one never gives way to an
+    /// earlier one.
+    memory: Mutex<()>,
     chain: Mutex<Chain>,
     writer: Mutex<Writer>,
     syncer: Mutex<Syncer>,
@@ -86,6 +103,13 @@ pub(crate) struct Shared {
     /// Time of the oldest entry that is not synced.
     oldest_unsynced_ms: AtomicU64,
     pub(crate) bell: Bell,
+}
+
+/// The key that signs and, while it is being replaced, the one that will: checkpoints then hold for
+/// both.
+pub(crate) struct Keys {
+    pub(crate) current: SigningKey,
+    pub(crate) next: Option<SigningKey>,
 }
 
 struct Writer {
@@ -104,6 +128,7 @@ impl Ledger {
         config.layout.make_dirs()?;
         let lock = Lock::take(&config.layout.lock())?;
         let opened = recovery::open(&config)?;
+        let clock = Arc::clone(&config.clock);
         let origin = Origin { kernel_id: opened.kernel_id.clone(), ..config.origin };
         let report = OpenReport {
             segment: opened.segment,
@@ -113,15 +138,33 @@ impl Ledger {
         files::remove(&config.layout.clean_mark())?;
         let shared = Arc::new(Shared::new(config.layout, config.key, opened)?);
         let housekeeper = Some(housekeeper::start(Arc::clone(&shared))?);
-        Ok(Self { shared, housekeeper, origin, report, _lock: lock })
+        let ledger = Self { shared, housekeeper, origin, report, _lock: lock };
+        rotation::resume(&ledger.shared, |statement| {
+            ledger.append(rotation::late_entry(clock.now_ms(), &ledger.origin, statement))
+        })?;
+        Ok(ledger)
     }
 
-    /// Appends a record. When this returns, the entry survives the death of the process; if it is a
-    /// security event, a refusal or the decision before an effect, it survives a power cut.
+    /// Appends a record: [`Ledger::enter`] and [`Ledger::settle`] in one.
     pub fn append(&self, record: Record) -> Result<Appended, LedgerError> {
+        self.settle(self.enter(record))
+    }
+
+    /// Gives a record its place in the chain, at once and without waiting for a disk. Whoever has to
+    /// decide something together with that place does both under one lock and settles after it.
+    pub fn enter(&self, record: Record) -> Entered {
         let durable = record.must_be_durable();
         let ts_ms = record.ts_ms;
-        let appended = lock(&self.shared.chain).push(record);
+        let place = record.check_size().map(|()| lock(&self.shared.chain).push(record));
+        Entered { place, durable, ts_ms }
+    }
+
+    /// Waits until an entered record is written. When this returns, the entry survives the death of
+    /// the process; if it is a security event, a refusal or the decision before an effect, it
+    /// survives a power cut.
+    pub fn settle(&self, entered: Entered) -> Result<Appended, LedgerError> {
+        let Entered { place, durable, ts_ms } = entered;
+        let appended = place?;
         self.shared.commit(appended.seq)?;
         if durable {
             self.shared.sync(appended.seq)?;
@@ -162,16 +205,36 @@ impl Ledger {
         self.shared.remember(Durability::Synced)
     }
 
-    /// Replaces the signing key. The rotation is an entry that both keys signed.
-    pub fn rotate_key(&self, new: SigningKey, record: Record) -> Result<Appended, LedgerError> {
-        let appended = self.append(record)?;
-        *lock(&self.shared.key) = new;
-        self.shared.remember(Durability::Synced)?;
-        Ok(appended)
+    /// How many entries are known to survive a power cut.
+    pub fn synced(&self) -> u64 {
+        self.shared.synced.load(Ordering::Acquire)
     }
 
-    /// Writes, signs and closes; keeps a snapshot. Dropping does the same without telling of errors.
-    pub fn close(mut self) -> Result<(), LedgerError> {
+    /// Replaces the signing key, whose file is at `path`, by the one of a fresh `seed`. The rotation
+    /// becomes an entry, made of `record`, that both keys signed.
+    ///
+    /// Interrupted anywhere, the old key or the new one is in the file, the remembered checkpoint
+    /// holds for it, and opening finishes or forgets the rotation accordingly.
+    pub fn rotate_key(
+        &self,
+        path: &Path,
+        seed: [u8; 32],
+        record: Record,
+    ) -> Result<Appended, LedgerError> {
+        rotation::run(&self.shared, path, seed, |statement| {
+            self.append(rotation::entry(record, statement))
+        })
+    }
+
+    /// Everything in the segment that is written to, for verifying in memory.
+    pub fn evidence(&self, exported_at_ms: u64) -> Result<EvidenceBundle, LedgerError> {
+        let segment = Segment::open(&self.shared.layout, self.shared.segment)?;
+        EvidenceBundle::collect(&segment, &lock(&self.shared.keys).current, exported_at_ms)
+    }
+
+    /// Writes, signs and closes; keeps a snapshot. Nothing may be appended afterwards. Dropping does
+    /// the same without telling of errors.
+    pub fn close(&mut self) -> Result<(), LedgerError> {
         self.finish()
     }
 
@@ -182,10 +245,11 @@ impl Ledger {
             return Err(LedgerError::Stopped("the housekeeper panicked".to_owned()));
         }
         self.shared.remember(Durability::Synced)?;
+        lock(&self.shared.writer).failed = Some("it was closed".to_owned());
         self.shared.empty_wal()?;
         let size = self.size();
         recovery::snapshot(&self.shared.layout, self.shared.segment, size)?;
-        let mark = format!("{size}\n");
+        let mark = recovery::clean_text(size);
         files::replace(&self.shared.layout.clean_mark(), mark.as_bytes(), Durability::Written)
     }
 }
@@ -213,7 +277,8 @@ impl Shared {
             segment: opened.segment,
             layout,
             path,
-            key: Mutex::new(key),
+            keys: Mutex::new(Keys { current: key, next: None }),
+            memory: Mutex::new(()),
             chain: Mutex::new(Chain::new(opened.head, opened.frontier)),
             writer: Mutex::new(Writer { connection: opened.connection, failed: None }),
             syncer: Mutex::new(Syncer { wal, failed: None }),
@@ -230,10 +295,10 @@ impl Shared {
         if self.committed.load(Ordering::Acquire) > seq {
             return Ok(());
         }
+        let rows = lock(&self.chain).take_pending();
         if let Some(reason) = &writer.failed {
             return Err(LedgerError::Stopped(reason.clone()));
         }
-        let rows = lock(&self.chain).take_pending();
         let Some(last) = rows.last() else { return Ok(()) };
         let size = last.seq + 1;
         if let Err(error) = store::insert(&mut writer.connection, &rows) {
@@ -294,6 +359,7 @@ impl Shared {
     ///
     /// What is remembered is never ahead of what is on disk, so a power cut looks like nothing worse.
     pub(crate) fn remember(&self, durability: Durability) -> Result<String, LedgerError> {
+        let _memory = lock(&self.memory);
         let edge = self.committed_edge()?;
         self.sync_all()?;
         let note = self.sign(&edge)?;
@@ -304,7 +370,12 @@ impl Shared {
     fn sign(&self, edge: &Frontier) -> Result<String, LedgerError> {
         let origin = self.checkpoint_origin.clone();
         let checkpoint = Checkpoint { origin, size: edge.size(), root: edge.root() };
-        Ok(checkpoint.sign(&lock(&self.key))?)
+        let keys = lock(&self.keys);
+        let note = checkpoint.sign(&keys.current)?;
+        match &keys.next {
+            None => Ok(note),
+            Some(next) => Ok(cosign_note(&note, next).map_err(CheckpointError::from)?),
+        }
     }
 
     /// The right edge of the tree, with everything below it in the database.
@@ -329,14 +400,24 @@ impl Shared {
         let wal = wal_of(&self.path);
         let length = std::fs::metadata(&wal).map_err(LedgerError::file("look at", &wal))?.len();
         if length > WAL_LIMIT_BYTES {
-            run(&lock(&self.writer).connection, "TRUNCATE")?;
+            let _writer = lock(&self.writer);
+            run(own, "TRUNCATE")?;
         }
         Ok(())
     }
 
-    /// Opens a connection of the housekeeper's own.
+    /// Opens a connection of the housekeeper's own. It waits for nobody: while someone reads an old
+    /// state, the log stays as it is.
     pub(crate) fn connect(&self) -> Result<Connection, LedgerError> {
-        store::open_writer(&self.path)
+        let connection = store::open_writer(&self.path)?;
+        connection
+            .busy_timeout(Duration::ZERO)
+            .map_err(LedgerError::database("setting up the database"))?;
+        Ok(connection)
+    }
+
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
     }
 
     fn empty_wal(&self) -> Result<(), LedgerError> {
@@ -355,6 +436,6 @@ pub(crate) fn wal_of(path: &Path) -> PathBuf {
 }
 
 /// A panic while the lock was held leaves values that are still whole: every update is one step.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -29,6 +29,7 @@ mod protocol;
 mod query;
 mod record;
 mod recovery;
+mod rotation;
 mod salvage;
 mod segment;
 mod store;
@@ -49,7 +50,7 @@ pub use key::{
     verify_rotation,
 };
 pub use layout::Layout;
-pub use ledger::{Ledger, LedgerConfig, OpenReport};
+pub use ledger::{Entered, Ledger, LedgerConfig, OpenReport};
 pub use merkle::{
     ConsistencyError, InclusionError, leaf_hash, verify_consistency, verify_inclusion,
 };

@@ -10,7 +10,10 @@ use fluffy_base::{Decision, Digest, KernelState};
 
 use crate::store::{self, ENTRY_COLUMNS, StoredEntry};
 use crate::verify::MAX_FINDINGS;
-use crate::{DETAIL_VERSION, DetailView, EntryView, EventType, LedgerError, Located, Problem};
+use crate::{
+    DETAIL_VERSION, DetailView, EntryView, EventType, LedgerError, Located, Problem, VerifyingKey,
+    verify_rotation,
+};
 
 /// What a verification of the protocol found.
 #[derive(Debug, Default)]
@@ -48,6 +51,8 @@ pub(crate) struct Checker {
     next: u64,
     kernel_id: Option<String>,
     session: Option<Session>,
+    /// The key in force, as far as the entries that tell it were not withheld.
+    key: Option<VerifyingKey>,
     /// Decisions whose result is still to come: by number, the request and the tool.
     open: HashMap<u64, (String, Option<String>, Option<Digest>)>,
 }
@@ -67,7 +72,10 @@ impl Checker {
         self.next = seq + 1;
         self.states(seq, entry);
         match detail.map(DetailView::parse) {
-            None => self.check.withheld += 1,
+            None => {
+                self.check.withheld += 1;
+                self.key = None;
+            }
             Some(Err(error)) => self.find(seq, format!("the detail is not readable: {error}")),
             Some(Ok(detail)) => self.detail(seq, entry, &detail),
         }
@@ -108,8 +116,23 @@ impl Checker {
         match EventType::from_name(&detail.event) {
             None => self.find(seq, "the event is not a known one".to_owned()),
             Some(event) => {
+                self.key(seq, event, detail);
                 self.session(seq, event, entry, detail);
                 self.effects(seq, event, entry, detail);
+            }
+        }
+    }
+
+    /// The key is named by the first entry, and from then on every key by the one before it.
+    fn key(&mut self, seq: u64, event: EventType, detail: &DetailView<'_>) {
+        let named = |key: &str| detail.metadata.get(key).map(|value| &**value);
+        if seq == 0 {
+            self.key = named("public_key").and_then(|key| key.parse().ok());
+        } else if event == EventType::KeyRotation {
+            let Some(old) = &self.key else { return };
+            match verify_rotation(named("rotation").unwrap_or_default(), old) {
+                Ok(new) => self.key = Some(new),
+                Err(error) => self.find(seq, format!("the key was not handed over: {error}")),
             }
         }
     }
@@ -131,6 +154,8 @@ impl Checker {
                 return;
             }
             EventType::AuditChainBreak | EventType::StateTransition if seq == 0 => return,
+            // The ledger's own: one that was interrupted is finished before the next session.
+            EventType::KeyRotation => return,
             _ => {}
         }
         let Some(session) = &mut self.session else {

@@ -2,10 +2,13 @@
 
 use fluffy_base::{Decision, Digest, KernelState};
 
-use crate::{Blob, Category, Detail, EventType};
+use crate::{Blob, Category, Detail, EventType, LedgerError};
 
 /// The largest time that is exact in JSON; later ones are recorded as this one.
 const MAX_TIME: u64 = (1 << 53) - 1;
+
+/// The largest record, in bytes of its texts and its input.
+const MAX_BYTES: usize = 64 << 20;
 
 /// One thing to remember. The ledger adds its place in the chain.
 #[derive(Debug, Clone)]
@@ -79,6 +82,32 @@ impl Record {
                     || self.detail.event == EventType::ToolExecute
             }
         }
+    }
+
+    /// Refuses what the database could not hold, before it stands in the way of other records.
+    pub(crate) fn check_size(&self) -> Result<(), LedgerError> {
+        let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let detail = &self.detail;
+        let bytes = [
+            self.request_id.len(),
+            self.actor.len(),
+            self.intent.len(),
+            optional(&self.tool_name),
+            optional(&self.error),
+            optional(&detail.workflow_state),
+            optional(&detail.rule),
+            optional(&detail.capability_id),
+            optional(&detail.deny_reason),
+            optional(&detail.input_summary),
+            optional(&detail.output_summary),
+            optional(&detail.sandbox_id),
+            detail.metadata.values().map(String::len).sum(),
+            self.input.as_ref().map_or(0, |input| input.bytes.len()),
+        ]
+        .into_iter()
+        .sum();
+        let limit = MAX_BYTES;
+        if bytes > limit { Err(LedgerError::TooLarge { bytes, limit }) } else { Ok(()) }
     }
 
     pub(crate) fn time(&self) -> u64 {

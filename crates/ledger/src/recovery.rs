@@ -4,19 +4,24 @@
 //! (from the file itself or from a snapshot, whichever goes further), and a new segment begins with
 //! an `audit_chain_break` entry that says what happened and where everything is.
 //!
-//! **Invariant.** No file with entries is ever removed or overwritten here, only moved.
+//! Setting aside can be interrupted anywhere: what was found stands in the file `unfinished` until
+//! the new segment has its first entry, and the next opening takes it up from there.
+//!
+//! **Invariant.** No file with entries is ever removed or overwritten here, only moved, and none is
+//! written to before it was checked: a damaged file is kept as it was found.
 
 use std::path::{Path, PathBuf};
 
 use fluffy_base::{Digest, KernelId, KernelState};
 use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::{Checkpoint, SignedCheckpoint};
 use crate::files::{self, Durability};
 use crate::ledger::wal_of;
 use crate::merkle::{self, Frontier};
 use crate::tree::{self, TileError, Tree};
-use crate::verify::{damage, verify_range};
+use crate::verify::{Extent, damage, strays, verify_range};
 use crate::{
     Detail, DetailView, EventType, Layout, LedgerConfig, LedgerError, Located, Origin, Problem,
     Record, SigningKey, VerifyingKey, salvage, store,
@@ -38,6 +43,8 @@ pub struct Break {
     pub found: Located,
     /// How many entries could be proved and stay readable.
     pub salvaged: u64,
+    /// Root of the tree over them: from now on they are sealed by the new segment's first entry.
+    pub salvaged_root: Digest,
     /// Where they came from: the file itself, a snapshot, or nowhere.
     pub source: &'static str,
     /// Where the damaged file is kept; `None` where there was none to keep.
@@ -70,6 +77,14 @@ pub(crate) fn open(config: &LedgerConfig) -> Result<Opened, LedgerError> {
     let layout = &config.layout;
     let memory = recall(layout, config.key.verifying_key())?;
     let active = layout.active()?;
+    if let Some(unfinished) = Unfinished::read(layout)? {
+        let next = layout.segment(unfinished.next());
+        if unfinished.is_of(active, &memory) && (!next.exists() || is_unwritten(&next)) {
+            let found = unfinished.found();
+            return set_aside(config, &memory, unfinished, found);
+        }
+        files::remove(&layout.unfinished())?;
+    }
     let problem = match (active, &memory) {
         (None, Memory::None) => return begin(config, 1, config.origin.kernel_id.clone(), None),
         // Signed before the first entry: the start was interrupted, and nothing was promised.
@@ -77,19 +92,120 @@ pub(crate) fn open(config: &LedgerConfig) -> Result<Opened, LedgerError> {
             let kernel_id = kernel_of(checkpoint, config);
             return begin(config, *segment, kernel_id, None);
         }
+        (Some(1), Memory::Of { segment: 1, checkpoint })
+            if checkpoint.size == 0 && is_unwritten(&layout.segment(1)) =>
+        {
+            return begin(config, 1, kernel_of(checkpoint, config), None);
+        }
         (None, _) => Located::nowhere(Problem::LedgerMissing),
         (Some(_), Memory::None) => Located::nowhere(Problem::CheckpointMissing),
         (Some(_), Memory::Forged(why)) => Located::nowhere(Problem::CheckpointForged(why.clone())),
-        (Some(active), Memory::Of { segment, checkpoint }) if active >= *segment => {
-            let promised = (active == *segment).then_some(checkpoint);
-            match inspect(layout, active, promised)? {
+        (Some(active), Memory::Of { segment, checkpoint }) if active == *segment => {
+            match inspect(layout, active, checkpoint)? {
                 Ok(opened) => return Ok(opened),
                 Err(found) => found,
             }
         }
-        (Some(_), Memory::Of { .. }) => Located::nowhere(Problem::LedgerMissing),
+        (Some(active), Memory::Of { segment, .. }) => outdated(*segment, active),
     };
-    set_aside(config, active, &memory, problem)
+    let segment = active.max(memory.segment()).unwrap_or(1);
+    set_aside(config, &memory, Unfinished::new(segment, &problem), problem)
+}
+
+/// The problem of a memory that is not of the newest segment. A segment is remembered before it is
+/// begun, so neither can be newer than the other.
+pub(crate) fn outdated(remembered: u32, newest: u32) -> Located {
+    Located::nowhere(if remembered > newest {
+        Problem::LedgerMissing
+    } else {
+        Problem::CheckpointForged(format!("it is of segment {remembered}, not of {newest}"))
+    })
+}
+
+impl Memory {
+    fn segment(&self) -> Option<u32> {
+        match self {
+            Self::Of { segment, .. } => Some(*segment),
+            Self::None | Self::Forged(_) => None,
+        }
+    }
+}
+
+/// Damage that is being set aside: enough to go on after an interruption.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Unfinished {
+    segment: u32,
+    seq: Option<u64>,
+    problem: String,
+    /// What came of salvaging, once it is done.
+    salvaged: Option<Salvaged>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Salvaged {
+    size: u64,
+    root: Digest,
+    source: salvage::Source,
+    kernel_id: String,
+    /// Name of the damaged file.
+    kept: Option<String>,
+}
+
+impl Unfinished {
+    fn new(segment: u32, found: &Located) -> Self {
+        Self { segment, seq: found.seq, problem: found.problem.to_string(), salvaged: None }
+    }
+
+    fn read(layout: &Layout) -> Result<Option<Self>, LedgerError> {
+        let text = files::read_small(&layout.unfinished(), CHECKPOINT_LIMIT)?;
+        // What nobody wrote names no segment, and is taken away.
+        Ok(text.map(|text| {
+            serde_json::from_str(&text).unwrap_or_else(|error| Self {
+                segment: 0,
+                seq: None,
+                problem: error.to_string(),
+                salvaged: None,
+            })
+        }))
+    }
+
+    fn write(&self, layout: &Layout) -> Result<(), LedgerError> {
+        let text = serde_json::to_vec(self).map_err(|e| LedgerError::Damaged(e.to_string()))?;
+        files::replace(&layout.unfinished(), &text, Durability::Synced)
+    }
+
+    /// The segment that is begun in place of the damaged one.
+    fn next(&self) -> u32 {
+        self.segment.saturating_add(1)
+    }
+
+    /// Whether this is about the newest segment there is or was.
+    fn is_of(&self, active: Option<u32>, memory: &Memory) -> bool {
+        let newest = active.max(memory.segment()).unwrap_or(1);
+        self.segment > 0 && (self.segment == newest || self.next() == newest)
+    }
+
+    fn found(&self) -> Located {
+        Located { seq: self.seq, problem: Problem::Format(self.problem.clone()) }
+    }
+}
+
+/// Whether the making of a file was interrupted before its first entry.
+fn is_unwritten(path: &Path) -> bool {
+    let objects = |connection: &Connection| {
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))
+    };
+    let Ok(connection) = store::open_reader(path) else { return false };
+    match objects(&connection) {
+        Ok(0) => true,
+        Ok(_) => {
+            matches!(store::schema_problem(&connection), Ok(None))
+                && matches!(store::size(&connection), Ok(0))
+        }
+        Err(_) => false,
+    }
 }
 
 /// Reads the remembered checkpoint.
@@ -156,7 +272,7 @@ pub(crate) fn snapshot(layout: &Layout, segment: u32, size: u64) -> Result<(), L
 fn inspect(
     layout: &Layout,
     segment: u32,
-    promised: Option<&Checkpoint>,
+    promised: &Checkpoint,
 ) -> Result<Result<Opened, Located>, LedgerError> {
     match examine(layout, segment, promised) {
         Ok(Ok(opened)) => Ok(Ok(opened)),
@@ -165,60 +281,83 @@ fn inspect(
     }
 }
 
+/// Checks a segment by reading only, and opens it for writing once it is found intact.
 fn examine(
     layout: &Layout,
     segment: u32,
-    promised: Option<&Checkpoint>,
+    promised: &Checkpoint,
 ) -> Result<Result<Opened, Located>, LedgerError> {
     let path = layout.segment(segment);
-    let connection = store::open_writer(&path)?;
+    let connection = store::open_reader(&path)?;
     let reading = LedgerError::database;
     if let Some(problem) = store::schema_problem(&connection).map_err(reading("reading"))? {
         return Ok(Err(Located::nowhere(Problem::Database(problem))));
     }
-    if !layout.clean_mark().exists() {
+    if let Some(problem) = store::settings_problem(&connection).map_err(reading("reading"))? {
+        return Ok(Err(locate(&connection, Problem::Database(problem))?));
+    }
+    let size = store::size(&connection).map_err(reading("reading"))?;
+    let mark = files::read_small(&layout.clean_mark(), CHECKPOINT_LIMIT)?;
+    if mark != Some(clean_text(size)) {
         // The last writer did not end in order: the file itself is checked first.
         let verdict: String = connection
             .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
             .map_err(reading("checking the file"))?;
         if verdict != "ok" {
-            return Ok(Err(Located::nowhere(Problem::Database(verdict))));
+            return Ok(Err(locate(&connection, Problem::Database(verdict))?));
         }
     }
-    let size = store::size(&connection).map_err(reading("reading"))?;
     let frontier = match tree::restore(&connection, size) {
         Ok(frontier) => frontier,
-        Err(TileError::Row(error)) => return Err(error.into()),
-        Err(error) => return Ok(Err(Located::nowhere(Problem::Database(error.to_string())))),
+        Err(error) => return Ok(Err(locate(&connection, tile_problem(error)?)?)),
     };
-    if let Some(promised) = promised
-        && let Some(problem) = hold_against(&Tree::open(&path)?, &frontier, promised)?
-    {
-        return Ok(Err(locate(&connection, size, problem)?));
+    if let Some(problem) = hold_against(&Tree::open(&path)?, &frontier, promised)? {
+        return Ok(Err(locate(&connection, problem)?));
     }
     let first = if size <= SMALL { 0 } else { (size - TAIL) / 32 * 32 };
     if let Some(found) = verify_range(&connection, first..size)?.into_iter().next() {
         return Ok(Err(found));
     }
+    if let Some(found) = strays(&connection, size)?.into_iter().next() {
+        return Ok(Err(found));
+    }
     let Some(kernel_id) = stored_kernel_id(&connection)? else {
         return Ok(Err(Located::nowhere(Problem::Protocol("it has no first entry".to_owned()))));
     };
+    if checkpoint_origin(&kernel_id, segment) != promised.origin {
+        return Ok(Err(Located::nowhere(Problem::Protocol("it is another ledger".to_owned()))));
+    }
     let head = match size.checked_sub(1) {
         Some(last) => store::entry_hash(&connection, last)?,
         None => Digest::GENESIS,
     };
+    drop(connection);
+    let connection = store::open_writer(&path)?;
     Ok(Ok(Opened { segment, connection, frontier, head, kernel_id, broken: None }))
 }
 
 /// A broken promise names no entry; the first entry that fails its own check does, if there is one.
-fn locate(connection: &Connection, size: u64, problem: Problem) -> Result<Located, LedgerError> {
-    match &problem {
-        Problem::Truncated { found, .. } => Ok(Located::at(*found, problem)),
-        _ => {
-            let first = verify_range(connection, 0..size)?.into_iter().next();
-            Ok(first.unwrap_or_else(|| Located::nowhere(problem)))
-        }
+fn locate(connection: &Connection, problem: Problem) -> Result<Located, LedgerError> {
+    let extent = Extent::of(connection)?;
+    let first = verify_range(connection, 0..extent.judged)?.into_iter().next();
+    Ok(match (first.or(extent.gap), &problem) {
+        (Some(found), _) => found,
+        (None, Problem::Truncated { found, .. }) => Located::at(*found, problem),
+        (None, _) => Located::nowhere(problem),
+    })
+}
+
+fn tile_problem(error: TileError) -> Result<Problem, LedgerError> {
+    match error {
+        TileError::Row(error) => damage(error.into()),
+        TileError::Missing(_) | TileError::Damaged(_) => Ok(Problem::Database(error.to_string())),
     }
+}
+
+/// What the mark of an orderly end says. It names the size, so that one whose removal was lost is
+/// not believed.
+pub(crate) fn clean_text(size: u64) -> String {
+    format!("{size}\n")
 }
 
 /// The kernel that wrote the first entry.
@@ -232,8 +371,8 @@ fn stored_kernel_id(connection: &Connection) -> Result<Option<KernelId>, LedgerE
     Ok(DetailView::parse(&detail).ok().and_then(|detail| KernelId::named(&detail.kernel_id)))
 }
 
-/// Starts a segment. The checkpoint of size 0 is remembered first: from then on, a missing ledger is
-/// noticed.
+/// Starts a segment. The checkpoint of size 0 is remembered first, so that an interrupted start is
+/// told from a strange file, and the first entry at last: from then on, a missing ledger is noticed.
 fn begin(
     config: &LedgerConfig,
     segment: u32,
@@ -241,15 +380,15 @@ fn begin(
     broken: Option<Break>,
 ) -> Result<Opened, LedgerError> {
     let origin = checkpoint_origin(&kernel_id, segment);
-    let empty = Checkpoint { origin, size: 0, root: merkle::empty_root() };
+    let empty = Checkpoint { origin: origin.clone(), size: 0, root: merkle::empty_root() };
     remember(config, &empty)?;
     let path = config.layout.segment(segment);
     drop(files::private(&path).map_err(LedgerError::file("make", &path))?);
     let mut connection = store::open_writer(&path)?;
     store::create_schema(&connection)?;
     let mut chain = crate::chain::Chain::new(Digest::GENESIS, Frontier::default());
-    let origin = Origin { kernel_id: kernel_id.clone(), ..config.origin.clone() };
-    chain.push(first_record(config, origin, segment, broken.as_ref()));
+    let writer = Origin { kernel_id: kernel_id.clone(), ..config.origin.clone() };
+    chain.push(first_record(config, writer, segment, broken.as_ref()));
     store::insert(&mut connection, &chain.take_pending())
         .map_err(LedgerError::database("writing the first entry"))?;
     let wal = wal_of(&path);
@@ -258,6 +397,7 @@ fn begin(
         .map_err(LedgerError::file("sync", &wal))?;
     files::sync_parent(&path)?;
     let frontier = chain.frontier().clone();
+    remember(config, &Checkpoint { origin, size: frontier.size(), root: frontier.root() })?;
     Ok(Opened { segment, connection, frontier, head: chain.head(), kernel_id, broken })
 }
 
@@ -283,6 +423,7 @@ fn first_record(
     put("problem", broken.found.to_string());
     put("position", broken.found.seq.map_or_else(|| "unknown".to_owned(), |s| s.to_string()));
     put("salvaged", broken.salvaged.to_string());
+    put("salvaged_root", broken.salvaged_root.to_string());
     put("source", broken.source.to_owned());
     if let Some(name) = broken.kept.as_deref().and_then(Path::file_name) {
         put("kept", name.to_string_lossy().into_owned());
@@ -300,31 +441,66 @@ fn remember(config: &LedgerConfig, checkpoint: &Checkpoint) -> Result<(), Ledger
 /// Keeps the damaged segment, salvages what can be proved of it, and opens the next one.
 fn set_aside(
     config: &LedgerConfig,
-    active: Option<u32>,
     memory: &Memory,
+    mut unfinished: Unfinished,
     found: Located,
 ) -> Result<Opened, LedgerError> {
     let layout = &config.layout;
-    let (promised, remembered) = match memory {
-        Memory::Of { segment, checkpoint } => (Some(checkpoint), *segment),
-        Memory::None | Memory::Forged(_) => (None, 0),
-    };
-    let segment = active.unwrap_or(0).max(remembered).max(1);
-    let mut broken = Break { segment, found, salvaged: 0, source: "nowhere", kept: None };
-    let mut kernel_id = promised.map(|checkpoint| kernel_of(checkpoint, config));
-    if let Some(active) = active.filter(|active| *active == segment) {
-        let kept = keep(layout, active)?;
-        let promised = promised.filter(|_| remembered == active);
-        let best = salvage::best(layout, active, &kept, promised)?;
-        if let Some(best) = best {
-            salvage::write(&best, &layout.segment(active))?;
-            kernel_id = kernel_id.or(best.kernel_id);
-            (broken.salvaged, broken.source) = (best.size, best.source);
+    let salvaged = match unfinished.salvaged.take() {
+        Some(salvaged) => salvaged,
+        None => {
+            unfinished.write(layout)?;
+            salvage_segment(config, memory, unfinished.segment)?
         }
-        broken.kept = Some(kept);
+    };
+    unfinished.salvaged = Some(salvaged.clone());
+    unfinished.write(layout)?;
+    let broken = Break {
+        segment: unfinished.segment,
+        found,
+        salvaged: salvaged.size,
+        salvaged_root: salvaged.root,
+        source: salvaged.source.name(),
+        kept: salvaged.kept.map(|name| layout.dir().join("damaged").join(name)),
+    };
+    let named = KernelId::named(&salvaged.kernel_id);
+    let kernel_id = named.unwrap_or_else(|| config.origin.kernel_id.clone());
+    let opened = begin(config, unfinished.next(), kernel_id, Some(broken))?;
+    files::remove(&layout.unfinished())?;
+    Ok(opened)
+}
+
+/// Moves what is there of a segment out of the way, and puts what can be believed in its place.
+fn salvage_segment(
+    config: &LedgerConfig,
+    memory: &Memory,
+    segment: u32,
+) -> Result<Salvaged, LedgerError> {
+    let layout = &config.layout;
+    let promised = match memory {
+        Memory::Of { segment: of, checkpoint } if *of == segment => Some(checkpoint),
+        Memory::Of { .. } | Memory::None | Memory::Forged(_) => None,
+    };
+    if layout.segment(segment).exists() {
+        keep(layout, segment)?;
     }
-    let kernel_id = kernel_id.unwrap_or_else(|| config.origin.kernel_id.clone());
-    begin(config, segment + 1, kernel_id, Some(broken))
+    let best = salvage::best(layout, segment, promised)?;
+    if let Some(best) = &best {
+        salvage::write(best, &layout.segment(segment))?;
+    }
+    let promised_kernel = promised.map(|checkpoint| kernel_of(checkpoint, config));
+    let found_kernel = best.as_ref().and_then(|best| best.kernel_id.clone());
+    let kernel_id = promised_kernel.or(found_kernel);
+    Ok(Salvaged {
+        size: best.as_ref().map_or(0, |best| best.size),
+        root: best.as_ref().map_or_else(merkle::empty_root, |best| best.root),
+        source: best.as_ref().map_or(salvage::Source::Nowhere, |best| best.source),
+        kernel_id: kernel_id.unwrap_or_else(|| config.origin.kernel_id.clone()).to_string(),
+        kept: layout
+            .damaged_of(segment)?
+            .first()
+            .and_then(|path| path.file_name()?.to_str().map(str::to_owned)),
+    })
 }
 
 /// Moves the damaged database and its log out of the way.
@@ -349,6 +525,7 @@ fn segment_of(origin: &str) -> Option<u32> {
     segment.parse().ok()
 }
 
+/// The kernel that a checkpoint's origin names.
 fn kernel_of(checkpoint: &Checkpoint, config: &LedgerConfig) -> KernelId {
     let middle = checkpoint.origin.strip_prefix("fluffy/").and_then(|rest| rest.rsplit_once('/'));
     let named = middle.and_then(|(name, _)| KernelId::named(name));

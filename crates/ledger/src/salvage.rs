@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 
 use fluffy_base::{Digest, KernelId};
 use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::Checkpoint;
 use crate::merkle::{Frontier, leaf_hash};
 use crate::store::{self, Blob, ENTRY_COLUMNS, RowError, StoredEntry, key, tile_key};
+use crate::verify::named_input;
 use crate::{DetailView, Layout, LedgerError, files};
 
 /// Rows are copied in transactions of this many entries.
@@ -18,24 +20,52 @@ const BATCH: u64 = 10_000;
 pub(crate) struct Salvage {
     pub(crate) from: PathBuf,
     pub(crate) size: u64,
-    pub(crate) source: &'static str,
+    /// How many of the entries' inputs are there: of two sources that go equally far, the one with
+    /// more of them is better.
+    inputs: u64,
+    /// Root of the tree over what can be believed.
+    pub(crate) root: Digest,
+    pub(crate) source: Source,
     pub(crate) kernel_id: Option<KernelId>,
+}
+
+/// Where salvaged entries came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Source {
+    /// The damaged file itself.
+    File,
+    /// A snapshot of it.
+    Snapshot,
+    /// Nothing could be salvaged.
+    Nowhere,
+}
+
+impl Source {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Snapshot => "snapshot",
+            Self::Nowhere => "nowhere",
+        }
+    }
 }
 
 /// The source that can be believed furthest, if any can.
 pub(crate) fn best(
     layout: &Layout,
     segment: u32,
-    damaged: &Path,
     promised: Option<&Checkpoint>,
 ) -> Result<Option<Salvage>, LedgerError> {
-    let mut sources = vec![(damaged.to_owned(), "file")];
-    sources.extend(layout.snapshots(segment)?.into_iter().map(|path| (path, "snapshot")));
+    let damaged = layout.damaged_of(segment)?.into_iter().map(|path| (path, Source::File));
+    let snapshots = layout.snapshots(segment)?.into_iter().map(|path| (path, Source::Snapshot));
     let mut best: Option<Salvage> = None;
-    for (from, source) in sources {
-        let (size, kernel_id) = believable(&from, promised);
-        if size > best.as_ref().map_or(0, |best| best.size) {
-            best = Some(Salvage { from, size, source, kernel_id });
+    for (from, source) in damaged.chain(snapshots) {
+        let prefix = believable(&from, promised);
+        let reach = (prefix.size, prefix.inputs);
+        if reach > best.as_ref().map_or((0, 0), |best| (best.size, best.inputs)) {
+            let (size, inputs, root) = (prefix.size, prefix.inputs, prefix.edge.root());
+            best = Some(Salvage { from, size, inputs, root, source, kernel_id: prefix.kernel_id });
         }
     }
     Ok(best)
@@ -46,7 +76,7 @@ pub(crate) fn write(salvage: &Salvage, to: &Path) -> Result<(), LedgerError> {
     let mut unfinished = to.to_owned();
     unfinished.set_extension("salvage");
     drop(files::private(&unfinished).map_err(LedgerError::file("make", &unfinished))?);
-    let source = store::open_writer(&salvage.from)?;
+    let source = store::open_reader(&salvage.from)?;
     let target = store::open_writer(&unfinished)?;
     store::create_schema(&target)?;
     copy(&source, &target, salvage.size)?;
@@ -61,21 +91,29 @@ pub(crate) fn write(salvage: &Salvage, to: &Path) -> Result<(), LedgerError> {
 }
 
 /// How many entries from the first are intact and, as far as they were signed, the signed ones.
-fn believable(path: &Path, promised: Option<&Checkpoint>) -> (u64, Option<KernelId>) {
-    let Ok(connection) = store::open_writer(path) else { return (0, None) };
+fn believable(path: &Path, promised: Option<&Checkpoint>) -> Prefix {
+    let Ok(connection) = store::open_reader(path) else { return Prefix::default() };
     let mut prefix = Prefix::default();
     // An error ends the prefix as a wrong hash does: what came before it stands.
     let _ = prefix.read(&connection, promised.map(|promised| promised.size));
-    let signed = match promised {
-        Some(promised) if promised.size <= prefix.size => prefix.root == Some(promised.root),
-        _ => true,
-    };
-    if signed { (prefix.size, prefix.kernel_id) } else { (0, None) }
+    let signed = promised.is_none_or(|promised| {
+        let reached = promised.size <= prefix.size;
+        let same = !reached || prefix.root == Some(promised.root);
+        same && prefix.kernel_id.as_ref().is_some_and(|kernel| is_of(promised, kernel))
+    });
+    if signed { prefix } else { Prefix::default() }
+}
+
+/// Whether a checkpoint is of this kernel's ledger.
+fn is_of(checkpoint: &Checkpoint, kernel: &KernelId) -> bool {
+    let rest = checkpoint.origin.strip_prefix("fluffy/");
+    rest.and_then(|rest| rest.rsplit_once('/')).is_some_and(|(name, _)| name == kernel.as_str())
 }
 
 #[derive(Default)]
 struct Prefix {
     size: u64,
+    inputs: u64,
     edge: Frontier,
     /// The root at the promised size.
     root: Option<Digest>,
@@ -99,6 +137,7 @@ impl Prefix {
             if !intact {
                 return Ok(());
             }
+            self.inputs += u64::from(input(connection, entry.seq, entry.detail).is_some());
             if self.size == 0 {
                 let detail = DetailView::parse(entry.detail).ok();
                 self.kernel_id = detail.and_then(|detail| KernelId::named(&detail.kernel_id));
@@ -150,9 +189,13 @@ fn copy_entry(
     let values: Vec<rusqlite::types::Value> = read
         .query_row([key(seq)], |row| (0..14).map(|column| row.get(column)).collect())
         .map_err(salvaging("salvaging"))?;
+    let detail = match values.last() {
+        Some(rusqlite::types::Value::Blob(detail)) => detail.clone(),
+        _ => Vec::new(),
+    };
     insert.execute(rusqlite::params_from_iter(values)).map_err(salvaging("salvaging"))?;
-    // An input that cannot be read is lost; its entry still names its hash, and says so.
-    if let Ok(Some(blob)) = read_blob(source, seq) {
+    // An input that is not the one is lost; its entry still names its hash, and says so.
+    if let Some(blob) = input(source, seq, &detail) {
         target
             .execute(
                 "INSERT INTO blobs VALUES (?1, ?2, ?3)",
@@ -171,6 +214,13 @@ fn copy_entry(
             .map_err(salvaging("salvaging"))?;
     }
     Ok(())
+}
+
+/// The input that an entry's detail names, if it is there and intact.
+fn input(connection: &Connection, seq: u64, detail: &[u8]) -> Option<Blob> {
+    let named = named_input(detail)?;
+    let kept = read_blob(connection, seq).ok().flatten()?;
+    (kept.hash().hex() == named).then_some(kept)
 }
 
 /// The private input of an entry, if it has one.

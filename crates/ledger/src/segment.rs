@@ -1,5 +1,6 @@
 //! One segment of the ledger, read-only: sizes, proofs and verification while a kernel may write.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use fluffy_base::{Digest, KernelId};
@@ -126,7 +127,8 @@ pub struct SegmentCheck {
     pub bytes: ByteCheck,
     /// The level *protocol*; `None` where the bytes could not be read to the end.
     pub protocol: Option<ProtocolCheck>,
-    /// The remembered checkpoint against the segment that is written to.
+    /// What is remembered of the segment, against what is there: of the newest the signed checkpoint,
+    /// of an older one what the next one says of it.
     pub memory: Option<Located>,
 }
 
@@ -146,20 +148,101 @@ pub fn verify_segments(
     // Read first: what is remembered is never ahead of what is written.
     let memory = key.map(|key| recovery::recall(layout, key)).transpose()?;
     let segments = layout.segments()?;
-    let mut checks = Vec::new();
-    for number in &segments {
-        let path = layout.segment(*number);
-        let bytes = verify_bytes(&path)?;
-        let protocol = if bytes.findings.is_empty() { Some(verify_protocol(&path)?) } else { None };
-        checks.push(SegmentCheck { number: *number, bytes, protocol, memory: None });
-    }
-    if let Some(last) = checks.last_mut() {
-        last.memory = match memory {
-            None => Some(Located::nowhere(Problem::CheckpointForged("the key is missing".into()))),
-            Some(memory) => broken_promise(layout, last, &memory)?,
+    let remembered = match &memory {
+        Some(Memory::Of { segment, .. }) => Some(*segment),
+        Some(Memory::Forged(_)) => Some(1),
+        Some(Memory::None) | None => None,
+    };
+    // Every segment but the first has one before it.
+    let before = segments.iter().map(|number| number - 1).filter(|number| *number > 0);
+    let wanted: BTreeSet<u32> = segments.iter().copied().chain(before).chain(remembered).collect();
+    let newest = wanted.last().copied();
+    let (mut checks, mut seal) = (Vec::new(), None);
+    for number in wanted.into_iter().rev() {
+        let there = segments.contains(&number);
+        let mut check = if there { verify_segment(layout, number)? } else { missing(number) };
+        check.memory = match (&memory, Some(number) == newest) {
+            (None, true) => {
+                Some(Located::nowhere(Problem::CheckpointForged("the key is missing".into())))
+            }
+            (Some(memory), true) => broken_promise(layout, &check, memory)?,
+            (_, false) => broken_seal(&check, seal.as_ref()),
         };
+        seal = Seal::read(layout, &check)?;
+        // One that is not there is left out if nothing was left of it, and the next one says so.
+        if there || check.memory.is_some() {
+            checks.push(check);
+        }
     }
+    checks.reverse();
     Ok(checks)
+}
+
+fn verify_segment(layout: &Layout, number: u32) -> Result<SegmentCheck, LedgerError> {
+    let path = layout.segment(number);
+    let bytes = verify_bytes(&path)?;
+    let protocol = if bytes.findings.is_empty() { Some(verify_protocol(&path)?) } else { None };
+    Ok(SegmentCheck { number, bytes, protocol, memory: None })
+}
+
+fn missing(number: u32) -> SegmentCheck {
+    let bytes = ByteCheck {
+        entries: 0,
+        head: Digest::GENESIS,
+        tree_root: crate::merkle::empty_root(),
+        findings: Vec::new(),
+    };
+    SegmentCheck { number, bytes, protocol: None, memory: None }
+}
+
+/// What the first entry of a segment says of the one before it.
+#[derive(Debug)]
+struct Seal {
+    segment: u32,
+    size: u64,
+    root: Digest,
+}
+
+impl Seal {
+    /// Reads the seal in a segment that was verified; one that is damaged proves nothing.
+    fn read(layout: &Layout, check: &SegmentCheck) -> Result<Option<Self>, LedgerError> {
+        if check.bytes.entries == 0 || !check.bytes.findings.is_empty() {
+            return Ok(None);
+        }
+        let detail = first_detail(&store::open_reader(&layout.segment(check.number))?)?;
+        let Ok(detail) = DetailView::parse(&detail) else { return Ok(None) };
+        let named = |key: &str| detail.metadata.get(key).map(|value| &**value);
+        let parse = || {
+            Some(Self {
+                segment: named("broken_segment")?.parse().ok()?,
+                size: named("salvaged")?.parse().ok()?,
+                root: named("salvaged_root")?.parse().ok()?,
+            })
+        };
+        Ok(parse())
+    }
+}
+
+/// Compares an older segment with what the next one says was left of it.
+fn broken_seal(check: &SegmentCheck, seal: Option<&Seal>) -> Option<Located> {
+    let found = check.bytes.entries;
+    match seal {
+        Some(seal) if seal.segment == check.number => {
+            if found == seal.size && check.bytes.tree_root == seal.root {
+                None
+            } else if found < seal.size {
+                let promised = seal.size;
+                Some(Located::at(found, Problem::Truncated { found, promised }))
+            } else {
+                Some(Located::nowhere(Problem::Rewritten { size: seal.size }))
+            }
+        }
+        _ if found == 0 => Some(Located::nowhere(Problem::LedgerMissing)),
+        _ => {
+            let text = "the next segment does not say what was left of this one".to_owned();
+            Some(Located::nowhere(Problem::Protocol(text)))
+        }
+    }
 }
 
 fn broken_promise(
@@ -170,10 +253,14 @@ fn broken_promise(
     Ok(match memory {
         Memory::None => Some(Located::nowhere(Problem::CheckpointMissing)),
         Memory::Forged(why) => Some(Located::nowhere(Problem::CheckpointForged(why.clone()))),
-        Memory::Of { segment, .. } if *segment > last.number => {
+        Memory::Of { segment, .. } if *segment != last.number => {
+            Some(recovery::outdated(*segment, last.number))
+        }
+        Memory::Of { .. } if !layout.segment(last.number).exists() => {
             Some(Located::nowhere(Problem::LedgerMissing))
         }
-        Memory::Of { segment, .. } if *segment < last.number => None,
+        // What could not be read at all was reported already.
+        Memory::Of { .. } if last.bytes.entries == 0 && !last.bytes.findings.is_empty() => None,
         Memory::Of { checkpoint, .. } if checkpoint.size > last.bytes.entries => {
             let (found, promised) = (last.bytes.entries, checkpoint.size);
             Some(Located::at(found, Problem::Truncated { found, promised }))
@@ -182,16 +269,24 @@ fn broken_promise(
         Memory::Of { .. } if !last.bytes.findings.is_empty() => None,
         Memory::Of { checkpoint, .. } => {
             let segment = Segment::open(layout, last.number)?;
+            if checkpoint_origin(segment.kernel_id(), last.number) != checkpoint.origin {
+                let text = "it is another ledger than the remembered one".to_owned();
+                return Ok(Some(Located::nowhere(Problem::Protocol(text))));
+            }
             let problem = recovery::hold_against(&segment.tree, &segment.edge, checkpoint)?;
             problem.map(Located::nowhere)
         }
     })
 }
 
-fn first_kernel(connection: &Connection) -> Result<KernelId, LedgerError> {
-    let detail: Vec<u8> = connection
+fn first_detail(connection: &Connection) -> Result<Vec<u8>, LedgerError> {
+    connection
         .query_row("SELECT detail FROM entries WHERE seq = 0", [], |row| row.get(0))
-        .map_err(LedgerError::database("reading the first entry"))?;
+        .map_err(LedgerError::database("reading the first entry"))
+}
+
+fn first_kernel(connection: &Connection) -> Result<KernelId, LedgerError> {
+    let detail = first_detail(connection)?;
     let id = DetailView::parse(&detail).ok().and_then(|detail| KernelId::named(&detail.kernel_id));
     id.ok_or_else(|| LedgerError::Damaged("the first entry names no kernel".to_owned()))
 }

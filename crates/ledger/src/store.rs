@@ -17,6 +17,19 @@ pub(crate) const APPLICATION_ID: i64 = 0x666c_7566;
 /// Version of the schema.
 pub(crate) const SCHEMA_VERSION: i64 = 1;
 
+/// Bytes of a page.
+pub(crate) const PAGE_BYTES: u64 = 4096;
+
+/// What SQLite says of every file that we write. Nothing else writes ledgers, so anything else is
+/// someone's hand.
+const SETTINGS: [(&str, &str); 5] = [
+    ("page_size", "4096"),
+    ("encoding", "UTF-8"),
+    ("auto_vacuum", "0"),
+    ("freelist_count", "0"),
+    ("default_cache_size", "-2000"),
+];
+
 /// Every object of the schema. A database with anything more, less or else is not a ledger: a
 /// trigger slipped in could rewrite what is inserted.
 const SCHEMA: [(&str, &str); 3] = [
@@ -94,6 +107,9 @@ pub struct Blob {
 }
 
 impl Blob {
+    /// Length of a salt.
+    pub(crate) const SALT_BYTES: usize = 16;
+
     /// `sha256(salt + bytes)`: the name under which a detail refers to the blob.
     pub fn hash(&self) -> Digest {
         Digest::of_parts(&[&self.salt, &self.bytes])
@@ -181,7 +197,15 @@ pub(crate) fn open_writer(path: &Path) -> Result<Connection, LedgerError> {
         | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let connection = Connection::open_with_flags(path, flags)
         .map_err(LedgerError::database("opening the database"))?;
-    tune(&connection).map_err(LedgerError::database("setting up the database"))?;
+    let setting_up = LedgerError::database;
+    tune(&connection).map_err(setting_up("setting up the database"))?;
+    let mode: String = connection
+        .pragma_query_value(None, "journal_mode", |row| row.get(0))
+        .map_err(setting_up("setting up the database"))?;
+    // A file that says it is of a newer format can be read, but not written.
+    if mode != "wal" {
+        return Err(LedgerError::Damaged(format!("the file does not take a log, only `{mode}`")));
+    }
     Ok(connection)
 }
 
@@ -228,19 +252,41 @@ pub(crate) fn schema_problem(connection: &Connection) -> rusqlite::Result<Option
     if version != SCHEMA_VERSION {
         return Ok(Some(format!("the file has version {version}, this program writes 1")));
     }
-    let mut statement = connection.prepare("SELECT name, sql FROM sqlite_schema ORDER BY name")?;
+    let mut statement =
+        connection.prepare("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name")?;
     let found = statement
-        .query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, Option<String>>(1)?)))?
+        .query_map([], |row| {
+            let (kind, name): (String, String) = (row.get(0)?, row.get(1)?);
+            let (table, sql): (String, Option<String>) = (row.get(2)?, row.get(3)?);
+            Ok((kind == "table" && table == name, name, sql))
+        })?
         .collect::<rusqlite::Result<Vec<_>>>()?;
-    for (name, sql) in &found {
+    for (is_table, name, sql) in &found {
         let known = SCHEMA.iter().any(|(n, s)| n == name && Some(*s) == sql.as_deref());
-        if !known {
+        if !is_table || !known {
             let name = fluffy_base::Excerpt::new(name, 100);
             return Ok(Some(format!("the file's schema was changed: `{name}` does not belong")));
         }
     }
-    let missing = SCHEMA.iter().find(|(name, _)| !found.iter().any(|(n, _)| n == name));
+    let missing = SCHEMA.iter().find(|(name, _)| !found.iter().any(|(_, n, _)| n == name));
     Ok(missing.map(|(name, _)| format!("the file's schema was changed: `{name}` is missing")))
+}
+
+/// Which setting of the file is not a ledger's, if any. Entries can be read all the same.
+pub(crate) fn settings_problem(connection: &Connection) -> rusqlite::Result<Option<String>> {
+    for (name, expected) in SETTINGS {
+        let found = connection.pragma_query_value(None, name, |row| {
+            row.get_ref(0).map(|value| match value {
+                ValueRef::Integer(number) => number.to_string(),
+                other => String::from_utf8_lossy(other.as_bytes().unwrap_or_default()).into_owned(),
+            })
+        })?;
+        if found != expected {
+            let found = fluffy_base::Excerpt::new(&found, 100);
+            return Ok(Some(format!("the file's {name} is {found}, a ledger's is {expected}")));
+        }
+    }
+    Ok(None)
 }
 
 /// How many entries there are. Rows are numbered without gaps from 0; gaps are for verification.

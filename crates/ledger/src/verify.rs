@@ -16,15 +16,18 @@ use std::thread;
 use fluffy_base::Digest;
 use rusqlite::Connection;
 
-use crate::merkle::{Frontier, TILE_WIDTH, Tile, TileId, leaf_hash};
-use crate::store::{self, ENTRY_COLUMNS, RowError, StoredEntry, key};
+use crate::ledger::wal_of;
+use crate::merkle::{Frontier, TILE_HEIGHT, TILE_WIDTH, Tile, TileId, leaf_hash};
+use crate::store::{self, ENTRY_COLUMNS, RowError, StoredEntry, key, tile_key};
 use crate::tree::read_tile;
-use crate::{LedgerError, Located, Problem};
+use crate::{Blob, LedgerError, Located, Problem};
 
 /// Entries of one chunk: a tile of level 2 stands on exactly one.
 const CHUNK: u64 = TILE_WIDTH * TILE_WIDTH * TILE_WIDTH;
 /// Levels of tiles within a chunk.
 const CHUNK_LEVELS: u8 = 3;
+/// Levels that a tree of all numbers that the store can count could have.
+const TILE_LEVELS: u8 = 12;
 /// More findings than this say nothing new.
 pub(crate) const MAX_FINDINGS: usize = 100;
 
@@ -45,9 +48,11 @@ pub struct ByteCheck {
 pub fn verify_bytes(path: &Path) -> Result<ByteCheck, LedgerError> {
     let connection = store::open_reader(path)?;
     let mut findings = Vec::new();
-    let check = structure(&connection, &mut findings).and_then(|size| {
-        let mut check = contents(path, size)?;
-        strays(&connection, size, &mut check.findings)?;
+    let check = structure(&connection, path, &mut findings).and_then(|extent| {
+        let mut check = contents(path, extent.judged)?;
+        check.entries = extent.size;
+        check.findings.extend(extent.gap);
+        check.findings.extend(strays(&connection, extent.size)?);
         Ok(check)
     });
     let mut check = match check {
@@ -97,10 +102,10 @@ pub(crate) fn damage(error: LedgerError) -> Result<Problem, LedgerError> {
 
 /// Whether SQLite says that the file itself is wrong, rather than that it could not be used.
 pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
-    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase, TypeMismatch, Unknown};
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase, TooBig, TypeMismatch, Unknown};
     match error {
         rusqlite::Error::SqliteFailure(failure, _) => {
-            matches!(failure.code, DatabaseCorrupt | NotADatabase | TypeMismatch | Unknown)
+            matches!(failure.code, DatabaseCorrupt | NotADatabase | TooBig | TypeMismatch | Unknown)
         }
         rusqlite::Error::InvalidColumnType(..)
         | rusqlite::Error::FromSqlConversionFailure(..)
@@ -122,11 +127,21 @@ impl From<RowError> for LedgerError {
 }
 
 /// Checks the file as a database and as a ledger; gives the number of entries.
-fn structure(connection: &Connection, findings: &mut Vec<Located>) -> Result<u64, LedgerError> {
+///
+/// It leaves a read transaction open, so that what is counted later is counted at the same moment,
+/// whatever a writer adds meanwhile.
+fn structure(
+    connection: &Connection,
+    path: &Path,
+    findings: &mut Vec<Located>,
+) -> Result<Extent, LedgerError> {
     let database = LedgerError::database;
+    connection.execute_batch("BEGIN").map_err(database("reading"))?;
     if let Some(problem) = store::schema_problem(connection).map_err(database("reading"))? {
         return Err(LedgerError::Damaged(problem));
     }
+    let setting = store::settings_problem(connection).map_err(database("reading"))?;
+    findings.extend(setting.map(|problem| Located::nowhere(Problem::Database(problem))));
     let mut statement =
         connection.prepare("PRAGMA quick_check(10)").map_err(database("checking the file"))?;
     let lines = statement
@@ -135,7 +150,69 @@ fn structure(connection: &Connection, findings: &mut Vec<Located>) -> Result<u64
         .map_err(database("checking the file"))?;
     let problems = lines.into_iter().filter(|line| line != "ok");
     findings.extend(problems.map(|line| Located::nowhere(Problem::Database(line))));
-    store::size(connection).map_err(database("reading"))
+    if let Some(problem) = length_problem(connection, path)? {
+        findings.push(Located::nowhere(Problem::Database(problem)));
+    }
+    Extent::of(connection)
+}
+
+/// Whether a closed file is longer or shorter than its pages. While there is a log, some pages are
+/// in it.
+fn length_problem(connection: &Connection, path: &Path) -> Result<Option<String>, LedgerError> {
+    let wal = wal_of(path);
+    let logged = || std::fs::metadata(&wal).is_ok_and(|log| log.len() > 0);
+    let before = logged();
+    let length = std::fs::metadata(path).map_err(LedgerError::file("look at", path))?.len();
+    let pages: i64 = connection
+        .pragma_query_value(None, "page_count", |row| row.get(0))
+        .map_err(LedgerError::database("reading"))?;
+    let expected = pages.unsigned_abs().saturating_mul(store::PAGE_BYTES);
+    let wrong = !before && !logged() && length != expected;
+    Ok(wrong.then(|| format!("the file has {length} bytes, its pages {expected}")))
+}
+
+/// How far the entries of a database reach.
+pub(crate) struct Extent {
+    /// One more than the largest number.
+    pub(crate) size: u64,
+    /// How many of them are worth judging: all, unless so many numbers are missing that listing
+    /// them would take longer than checking the rest. Then, those before the first that is missing.
+    pub(crate) judged: u64,
+    /// The first missing number, where not all are judged.
+    pub(crate) gap: Option<Located>,
+}
+
+impl Extent {
+    /// Counts the entries.
+    pub(crate) fn of(connection: &Connection) -> Result<Self, LedgerError> {
+        let counting = LedgerError::database;
+        let size = store::size(connection).map_err(counting("counting entries"))?;
+        let rows: i64 = connection
+            .query_row("SELECT count(*) FROM entries", [], |row| row.get(0))
+            .map_err(counting("counting entries"))?;
+        if size.saturating_sub(rows.unsigned_abs()) <= CHUNK {
+            return Ok(Self { size, judged: size, gap: None });
+        }
+        let (judged, until) = first_gap(connection).map_err(counting("counting entries"))?;
+        let gap = Some(Located::at(judged, Problem::Missing { until: until.unwrap_or(size) }));
+        Ok(Self { size, judged, gap })
+    }
+}
+
+/// The first number without an entry, and the next one with.
+fn first_gap(connection: &Connection) -> rusqlite::Result<(u64, Option<u64>)> {
+    let mut statement =
+        connection.prepare("SELECT seq FROM entries WHERE seq >= 0 ORDER BY seq")?;
+    let mut rows = statement.query([])?;
+    let mut next = 0;
+    while let Some(row) = rows.next()? {
+        let seq = row.get::<_, i64>(0)?.unsigned_abs();
+        if seq != next {
+            return Ok((next, Some(seq)));
+        }
+        next += 1;
+    }
+    Ok((next, None))
 }
 
 /// Checks all entries of a ledger of `size` entries, chunk by chunk, on all processors.
@@ -225,33 +302,43 @@ fn assemble(
     Ok(ByteCheck { entries: size, head, tree_root, findings })
 }
 
-/// Rows that no entry accounts for.
-fn strays(
-    connection: &Connection,
-    size: u64,
-    findings: &mut Vec<Located>,
-) -> Result<(), LedgerError> {
-    let count = |sql: &str| {
-        connection
-            .query_row(sql, [key(size)], |row| row.get::<_, i64>(0))
-            .map_err(LedgerError::database("counting rows"))
+/// Rows that no entry accounts for. Together with the entries' own checks, which want every input
+/// and every tile that should be there, nothing else is left.
+pub(crate) fn strays(connection: &Connection, size: u64) -> Result<Vec<Located>, LedgerError> {
+    let any = |sql: &str, from: i64, to: i64| {
+        let mut statement = connection.prepare_cached(sql)?;
+        statement.query_row([from, to], |row| row.get::<_, bool>(0))
     };
-    if count("SELECT count(*) FROM entries WHERE seq < 0 OR seq >= ?1")? > 0 {
-        findings.push(Located::nowhere(Problem::Stray("an entry with a number below 0")));
+    let outside = |table: &str, key: &str| {
+        any(
+            &format!("SELECT EXISTS (SELECT 1 FROM {table} WHERE {key} < ?1 OR {key} >= ?2)"),
+            0,
+            store::key(size),
+        )
+    };
+    let tiles = || -> rusqlite::Result<bool> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM tiles WHERE id >= ?1 AND id < ?2)";
+        let mut stray = any(sql, i64::MIN, 0)?;
+        for level in 0..TILE_LEVELS {
+            let complete = size >> (TILE_HEIGHT * (u32::from(level) + 1));
+            let first = tile_key(TileId { level, index: complete });
+            stray |= any(sql, first, tile_key(TileId { level: level + 1, index: 0 }))?;
+        }
+        Ok(stray || any(sql, tile_key(TileId { level: TILE_LEVELS, index: 0 }), i64::MAX)?)
+    };
+    let counting = LedgerError::database;
+    let mut findings = Vec::new();
+    let mut find = |what| findings.push(Located::nowhere(Problem::Stray(what)));
+    if outside("entries", "seq").map_err(counting("counting rows"))? {
+        find("an entry with a number below 0");
     }
-    if count("SELECT count(*) FROM blobs WHERE seq < 0 OR seq >= ?1")? > 0 {
-        findings.push(Located::nowhere(Problem::Stray("an input that belongs to no entry")));
+    if outside("blobs", "seq").map_err(counting("counting rows"))? {
+        find("an input that belongs to no entry");
     }
-    let mut tiles = 0;
-    let mut nodes = size / TILE_WIDTH;
-    while nodes > 0 {
-        tiles += nodes;
-        nodes /= TILE_WIDTH;
+    if tiles().map_err(counting("counting rows"))? {
+        find("a tile that the tree does not have");
     }
-    if count("SELECT count(*) FROM tiles WHERE ?1 >= 0")? != key(tiles) {
-        findings.push(Located::nowhere(Problem::Stray("a tile that the tree does not have")));
-    }
-    Ok(())
+    Ok(findings)
 }
 
 /// One run over neighbouring entries.
@@ -290,8 +377,7 @@ impl<'a> Chunk<'a> {
         while let Some(row) = rows.next()? {
             let entry = StoredEntry::from_row(row)?;
             if entry.seq != self.next {
-                self.find(self.next, Problem::Missing { until: entry.seq });
-                self.next = entry.seq;
+                self.pass_over(entry.seq);
                 prev = None;
             }
             self.entry(&entry, prev, &mut inputs)?;
@@ -299,9 +385,20 @@ impl<'a> Chunk<'a> {
             self.next += 1;
         }
         if self.next != self.range.end {
-            self.find(self.next, Problem::Missing { until: self.range.end });
+            self.pass_over(self.range.end);
         }
         Ok(())
+    }
+
+    /// Reports missing entries and leaves their places in the tree empty, so that those after them
+    /// keep theirs.
+    fn pass_over(&mut self, until: u64) {
+        self.find(self.next, Problem::Missing { until });
+        let mut tiles = Vec::new();
+        while self.next < until {
+            self.edge.push(leaf_hash(&Digest::GENESIS), &mut tiles);
+            self.next += 1;
+        }
     }
 
     fn entry(
@@ -328,7 +425,7 @@ impl<'a> Chunk<'a> {
         for tile in tiles {
             // The run starts at a multiple of the tile's width, so the tiles before it are whole.
             let TileId { level, index } = tile.id();
-            let shift = crate::merkle::TILE_HEIGHT * (u32::from(level) + 1);
+            let shift = TILE_HEIGHT * (u32::from(level) + 1);
             let id = TileId { level, index: index + (self.range.start >> shift) };
             let aligned = self.range.start.trailing_zeros() >= shift || self.range.start == 0;
             if aligned {
@@ -353,8 +450,11 @@ fn compare_tile(
     findings: &mut Vec<Located>,
 ) -> Result<(), RowError> {
     use crate::tree::TileError;
-    let width = 1_u64.checked_shl(crate::merkle::TILE_HEIGHT * u32::from(id.level)).unwrap_or(0);
+    let width = 1_u64.checked_shl(TILE_HEIGHT * u32::from(id.level)).unwrap_or(0);
     let first = id.index.saturating_mul(TILE_WIDTH).saturating_mul(width);
+    if findings.len() >= MAX_FINDINGS {
+        return Ok(());
+    }
     let stored = match read_tile(connection, id) {
         Ok(stored) if stored.as_bytes() == computed.as_bytes() => return Ok(()),
         Ok(stored) => stored,
@@ -374,7 +474,8 @@ fn compare_tile(
 /// The private inputs, read in step with the entries.
 struct Inputs<'a> {
     rows: rusqlite::Rows<'a>,
-    waiting: Option<(u64, Digest)>,
+    /// Number and hash of the next input; no hash where it cannot be one.
+    waiting: Option<(u64, Option<Digest>)>,
 }
 
 impl Inputs<'_> {
@@ -386,7 +487,10 @@ impl Inputs<'_> {
                     row.get_ref(column)?.as_blob().map_err(|_| RowError::Kind(column))
                 };
                 let seq = u64::try_from(row.get::<_, i64>(0)?).map_err(|_| RowError::Kind(0))?;
-                Some((seq, Digest::of_parts(&[bytes(1)?, bytes(2)?])))
+                // The salt's length is fixed, or bytes could move between the two unnoticed.
+                let (salt, input) = (bytes(1)?, bytes(2)?);
+                let whole = salt.len() == Blob::SALT_BYTES;
+                Some((seq, whole.then(|| Digest::of_parts(&[salt, input]))))
             }
         };
         Ok(())
@@ -395,16 +499,20 @@ impl Inputs<'_> {
     /// Compares the entry's input with the hash its detail names.
     fn check(&mut self, entry: &StoredEntry<'_>) -> Result<Option<Problem>, RowError> {
         let named = named_input(entry.detail);
+        // Inputs of missing entries are passed over with them.
+        while self.waiting.is_some_and(|(seq, _)| seq < entry.seq) {
+            self.advance()?;
+        }
         let kept = match self.waiting {
-            Some((seq, hash)) if seq <= entry.seq => {
+            Some((seq, hash)) if seq == entry.seq => {
                 self.advance()?;
-                (seq == entry.seq).then_some(hash)
+                Some(hash)
             }
             _ => None,
         };
         Ok(match (named, kept) {
             (None, None) => None,
-            (Some(named), Some(kept)) if named == kept.hex() => None,
+            (Some(named), Some(Some(kept))) if named == kept.hex() => None,
             (Some(_), Some(_)) => Some(Problem::InputHash),
             (Some(_), None) => Some(Problem::InputMissing),
             (None, Some(_)) => Some(Problem::Stray("an input that its entry does not name")),
@@ -414,7 +522,7 @@ impl Inputs<'_> {
 
 /// The hash after `"input_blob":` in a detail. Quotes inside strings are escaped, so these bytes can
 /// only be the key.
-fn named_input(detail: &[u8]) -> Option<&[u8]> {
+pub(crate) fn named_input(detail: &[u8]) -> Option<&[u8]> {
     const KEY: &[u8] = b",\"input_blob\":\"";
     let at = memchr::memmem::find(detail, KEY)? + KEY.len();
     Some(detail.get(at..at + 64).unwrap_or_default())

@@ -163,7 +163,7 @@ impl Jurisdiction {
         let fits = u64::try_from(size).is_ok_and(|size| size <= self.max_param_bytes);
         (!fits).then(|| {
             let max = self.max_param_bytes;
-            let text = format!("{what} size ({size} bytes) exceeds maximum ({max} bytes)");
+            let text = format!("{what} take {size} bytes, of which {max} are allowed");
             violation("max_param_bytes", &text)
                 .with_hint(&format!("up to {max} bytes of canonical JSON are accepted"))
         })
@@ -173,7 +173,7 @@ impl Jurisdiction {
         let max = self.max_intent_length?;
         let length = facts.intent().chars().count();
         (length > max).then(|| {
-            let text = format!("Intent length ({length}) exceeds maximum ({max})");
+            let text = format!("Intent has {length} characters, of which {max} are allowed");
             violation("max_intent_length", &text)
                 .with_hint(&format!("up to {max} characters are accepted"))
         })
@@ -327,7 +327,7 @@ fn check_name(name: &str) -> Result<(), NameError> {
 fn check_field(field: &RequiredField, facts: &Facts<'_>) -> Option<Reason> {
     (!field.is_present(facts)).then(|| {
         let name = field.to_string();
-        let text = format!("Required field '{}' is missing or empty", quoted(&name));
+        let text = format!("Field '{}' is required, and missing or empty", quoted(&name));
         violation("required_fields", &text)
             .with_hint(&format!("send the request with `{}`", quoted(&name)))
     })

@@ -18,6 +18,6 @@ mod yaml;
 
 pub use file::{DEFAULT_POLICY, MAX_POLICY_BYTES, PolicyFile};
 pub use jurisdiction::{Jurisdiction, NameError, Names, RequiredField, UnknownField};
-pub use rule::{Facts, Opinion, Rule, decide, evaluate_all, fold};
+pub use rule::{Decided, Facts, Opinion, Rule, decide, evaluate_all, fold};
 pub use verdict::{Layer, Reason, Reasons, Strength, Verdict};
 pub use yaml::{PolicyError, PolicyProblem};

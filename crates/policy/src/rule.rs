@@ -55,12 +55,36 @@ pub struct Opinion {
     pub verdict: Verdict,
 }
 
+/// What the rules decided together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decided {
+    /// Never [`Verdict::Pass`].
+    pub verdict: Verdict,
+    /// The rule that the decision is recorded under: the first, by layer and name, of those that
+    /// gave the verdict its strength.
+    pub rule: String,
+}
+
 /// Whether a request may proceed: every rule's opinion joined, and silence turned into denial.
-pub fn decide(rules: &[Box<dyn Rule>], facts: &Facts<'_>) -> Verdict {
-    match fold(rules, facts) {
-        Verdict::Pass => Verdict::deny(silence(facts)),
-        spoken @ (Verdict::Allow | Verdict::Review(_) | Verdict::Deny(_)) => spoken,
+pub fn decide(rules: &[Box<dyn Rule>], facts: &Facts<'_>) -> Decided {
+    let mut verdict = Verdict::Pass;
+    let mut allowing: Option<(Layer, &str)> = None;
+    for rule in rules {
+        let opinion = ask(&**rule, facts);
+        if opinion == Verdict::Allow {
+            let this = (rule.layer(), rule.name());
+            allowing = Some(allowing.map_or(this, |first| first.min(this)));
+        }
+        verdict = verdict.join(opinion);
     }
+    if verdict == Verdict::Pass {
+        verdict = Verdict::deny(silence(facts));
+    }
+    let rule = match verdict.reasons() {
+        Some(reasons) => reasons.primary().rule(),
+        None => allowing.map_or("", |(_, name)| name),
+    };
+    Decided { rule: rule.to_owned(), verdict }
 }
 
 /// Every rule's opinion joined. [`Verdict::Pass`] means that nobody had one, which allows nothing.
@@ -192,7 +216,7 @@ mod tests {
     }
 
     fn asked(rules: &[Box<dyn Rule>], request: &KernelRequest) -> Verdict {
-        decide(rules, &Facts { request, state: KernelState::Idle })
+        decide(rules, &Facts { request, state: KernelState::Idle }).verdict
     }
 
     #[test]

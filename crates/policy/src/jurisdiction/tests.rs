@@ -68,11 +68,11 @@ fn a_denial_carries_every_violation_as_its_own_reason() {
             "jurisdiction.allowed_actors: Actor 'eve' is not in allowed actors",
             "jurisdiction.allowed_states: State 'IDLE' is not in allowed states",
             "jurisdiction.allowed_tools: Tool 'rm' is not in allowed tools",
-            "jurisdiction.max_intent_length: Intent length (4) exceeds maximum (3)",
-            "jurisdiction.max_param_bytes: Params size (2 bytes) exceeds maximum (1 bytes)",
-            "jurisdiction.max_param_bytes: Tool params size (7 bytes) exceeds maximum (1 bytes)",
-            "jurisdiction.required_fields: Required field 'evidence' is missing or empty",
-            "jurisdiction.required_fields: Required field 'params.constraints' is missing or empty",
+            "jurisdiction.max_intent_length: Intent has 4 characters, of which 3 are allowed",
+            "jurisdiction.max_param_bytes: Params take 2 bytes, of which 1 are allowed",
+            "jurisdiction.max_param_bytes: Tool params take 7 bytes, of which 1 are allowed",
+            "jurisdiction.required_fields: Field 'evidence' is required, and missing or empty",
+            "jurisdiction.required_fields: Field 'params.constraints' is required, and missing or empty",
         ]
     );
 }
@@ -150,13 +150,10 @@ fn lesson_l09_the_size_limit_holds_for_tool_parameters_and_request_parameters() 
     in_tool.tool_call = Some(ToolCall { name: "echo".to_owned(), params: fourteen.clone() });
     assert_eq!(
         judged(&limit, &in_tool),
-        "deny: Tool params size (14 bytes) exceeds maximum (13 bytes)"
+        "deny: Tool params take 14 bytes, of which 13 are allowed"
     );
     let in_request = KernelRequest { params: Some(fourteen), ..call() };
-    assert_eq!(
-        judged(&limit, &in_request),
-        "deny: Params size (14 bytes) exceeds maximum (13 bytes)"
-    );
+    assert_eq!(judged(&limit, &in_request), "deny: Params take 14 bytes, of which 13 are allowed");
 }
 
 #[test]
@@ -164,7 +161,7 @@ fn lesson_l09_the_intent_limit_counts_characters_not_bytes() {
     let limit = Jurisdiction { max_intent_length: Some(3), ..jurisdiction() };
     let says = |intent: &str| judged(&limit, &KernelRequest::intent_only("r", "alice", intent));
     assert_eq!(says("éé😀"), "allow");
-    assert_eq!(says("éé😀!"), "deny: Intent length (4) exceeds maximum (3)");
+    assert_eq!(says("éé😀!"), "deny: Intent has 4 characters, of which 3 are allowed");
 }
 
 #[test]
@@ -179,7 +176,7 @@ fn lesson_l09_every_required_field_is_really_required() {
         change(&mut request);
         assert_eq!(judged(&requiring(field), &full), "allow", "{field}");
         let told = judged(&requiring(field), &request);
-        let expected = format!("Required field '{field}' is missing or empty");
+        let expected = format!("Field '{field}' is required, and missing or empty");
         assert!(told.starts_with("deny: ") && told.ends_with(&expected), "{told}");
     };
     lacks("request_id", &|r| r.request_id = "\u{200b}".to_owned());

@@ -39,7 +39,7 @@ fn request(actor: &str, intent: &str) -> KernelRequest {
 }
 
 fn decided(request: &KernelRequest) -> String {
-    decide(&rules(), &Facts { request, state: KernelState::Idle }).to_string()
+    decide(&rules(), &Facts { request, state: KernelState::Idle }).verdict.to_string()
 }
 
 #[test]

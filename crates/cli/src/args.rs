@@ -1,0 +1,197 @@
+//! What was typed.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+/// An AI programming CLI in which the model proposes and a kernel disposes.
+#[derive(Debug, Parser)]
+#[command(name = "fluffy", version, arg_required_else_help = true)]
+pub(crate) struct Args {
+    /// Act on the project in DIR instead of the current directory
+    #[arg(short = 'C', long = "project", value_name = "DIR", global = true)]
+    pub(crate) project: Option<PathBuf>,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// See requests judged, executed and proved, in half a minute
+    Demo,
+    /// Drive the kernel directly
+    #[command(subcommand)]
+    Kernel(KernelCommand),
+    /// Read, verify, export and prove the ledger
+    #[command(subcommand)]
+    Audit(AuditCommand),
+    /// Tell what this machine offers and what is missing
+    Doctor(DoctorArgs),
+    /// Write a completion script for a shell to the standard output
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual page to the standard output
+    Man,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KernelCommand {
+    /// Read requests as JSON lines, write a receipt for each
+    Submit(SubmitArgs),
+    /// Halt the kernel of this project: nothing is allowed until a new session is begun
+    Halt {
+        /// Why
+        #[arg(default_value = "halted by the user")]
+        reason: String,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct SubmitArgs {
+    /// Requests and receipts are JSON lines (the only form there is)
+    #[arg(long, required = true)]
+    pub(crate) json: bool,
+    /// How strict the kernel is
+    #[arg(long, value_enum, default_value_t = VariantName::Strict)]
+    pub(crate) variant: VariantName,
+    /// A policy.yaml to use instead of the project's
+    #[arg(long, value_name = "FILE")]
+    pub(crate) policy: Option<PathBuf>,
+    /// Begin a new session even if the last one was halted
+    #[arg(long)]
+    pub(crate) new_session: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum VariantName {
+    Strict,
+    Permissive,
+    EvidenceFirst,
+    DualChannel,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuditCommand {
+    /// Show entries, newest last
+    Log(LogArgs),
+    /// Verify the project's ledger, a bundle or a proof
+    Verify(VerifyArgs),
+    /// Write evidence that an outsider can verify with nothing else
+    Export(ExportArgs),
+    /// Prove that an entry is in the ledger, or that the ledger continues an earlier state
+    Prove(ProveArgs),
+    /// Replace the signing key; the rotation is an entry that both keys signed
+    RotateKey,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct LogArgs {
+    /// Only events of this kind (`syscall`, `kernel_halt`, …)
+    #[arg(long)]
+    pub(crate) event: Option<String>,
+    /// Only events of this group: security, operation, sandbox, lifecycle, storage
+    #[arg(long)]
+    pub(crate) category: Option<String>,
+    /// Only by this actor
+    #[arg(long)]
+    pub(crate) actor: Option<String>,
+    /// Only decided like this: ALLOW, DENY, HALT
+    #[arg(long)]
+    pub(crate) decision: Option<String>,
+    /// Only of this session
+    #[arg(long)]
+    pub(crate) session: Option<String>,
+    /// Only for this tool
+    #[arg(long)]
+    pub(crate) tool: Option<String>,
+    /// Not before this time: `10m`, `2026-11-15`, `2026-11-15T22:00`, milliseconds
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+    /// Not after this time
+    #[arg(long, value_name = "TIME")]
+    pub(crate) until: Option<String>,
+    /// At most so many entries, the newest that match
+    #[arg(long, default_value_t = 50, value_name = "N")]
+    pub(crate) limit: u64,
+    /// Leave out so many of the newest
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub(crate) offset: u64,
+    /// Another segment than the newest
+    #[arg(long, value_name = "N")]
+    pub(crate) segment: Option<u32>,
+    /// Go on with new entries as they come
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+    /// One JSON object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct VerifyArgs {
+    /// Verify an exported bundle; needs nothing else on this machine
+    #[arg(long, value_name = "FILE", conflicts_with = "proof")]
+    pub(crate) bundle: Option<PathBuf>,
+    /// Verify a proof made by `fluffy audit prove`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) proof: Option<PathBuf>,
+    /// The key that must have signed it (`fluffy-ledger+…`); for a proof the default is your own
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: Option<String>,
+    /// The result as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ExportArgs {
+    /// The file to write; `-` for the standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+    /// Show the details of this session only; the chain is always whole
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Withhold details whose event, tool, actor or path matches; may be given more than once
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) redact: Vec<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+#[group(required = true, multiple = false, id = "what")]
+pub(crate) struct What {
+    /// Number or hash of the entry
+    pub(crate) entry: Option<String>,
+    /// Prove that the ledger continues the state in which it had SIZE entries
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) since: Option<u64>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ProveArgs {
+    #[command(flatten)]
+    pub(crate) what: What,
+    /// The file to write; the standard output without it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct DoctorArgs {
+    /// The result as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl VariantName {
+    /// The variant's name in the kernel.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Strict => "strict",
+            Self::Permissive => "permissive",
+            Self::EvidenceFirst => "evidence-first",
+            Self::DualChannel => "dual-channel",
+        }
+    }
+}

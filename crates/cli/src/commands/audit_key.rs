@@ -1,0 +1,22 @@
+//! `fluffy audit rotate-key`: a new signing key, vouched for by the old one.
+
+use fluffy_kernel::{Kernel, KernelConfig, Registry};
+
+use crate::explain::{CliError, DONE};
+use crate::output::Output;
+use crate::place::{Place, fresh_seed};
+
+pub(crate) fn run(place: &Place, output: &mut Output) -> Result<u8, CliError> {
+    let policy = super::policy(place, None)?;
+    let registry = Registry::with_builtins()?;
+    let config = KernelConfig::new(policy, registry, place.layout(), place.key()?);
+    let kernel = Kernel::boot(config)?;
+    let rotated = kernel.rotate_key(&place.key_file(), fresh_seed()?)?;
+    kernel.close()?;
+    output
+        .line(format!("Rotated (entry {}); the old key vouches for the new one.", rotated.seq))?;
+    if let Some(key) = place.existing_key()? {
+        output.line(format!("Signing with {}", key.verifying_key()))?;
+    }
+    Ok(DONE)
+}

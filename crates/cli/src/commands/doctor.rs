@@ -1,0 +1,171 @@
+//! `fluffy doctor`: what this machine offers and what is missing.
+
+use std::path::{Path, PathBuf};
+
+use fluffy_ledger::Segment;
+use serde_json::json;
+
+use crate::args::DoctorArgs;
+use crate::environment::Environment;
+use crate::explain::{CliError, DONE, FAILED};
+use crate::output::{Output, Tone};
+use crate::place::Place;
+
+/// One thing that was looked at.
+struct Finding {
+    name: &'static str,
+    state: State,
+    text: String,
+}
+
+/// How it was found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// There, and fine.
+    Fine,
+    /// Not there; something that comes later will want it.
+    Absent,
+    /// Wrong: commands will fail.
+    Wrong,
+}
+
+pub(crate) fn run(
+    place: &Place,
+    environment: &Environment,
+    args: &DoctorArgs,
+    output: &mut Output,
+) -> Result<u8, CliError> {
+    let mut findings = vec![kernel_version(), user_namespaces(), landlock(), seccomp(), cgroups()];
+    for program in ["git", "python3", "docker", "podman"] {
+        findings.push(program_found(program, environment));
+    }
+    findings.push(key(place));
+    findings.push(ledger(place));
+    let wrong = findings.iter().any(|finding| finding.state == State::Wrong);
+    if args.json {
+        let list: Vec<_> = findings
+            .iter()
+            .map(|f| json!({ "name": f.name, "state": f.state.word(), "text": f.text }))
+            .collect();
+        output.line(json!({ "ok": !wrong, "findings": list }))?;
+    } else {
+        output.line(format!("Project  {}", place.project().display()))?;
+        for finding in &findings {
+            let word = output.paint(finding.state.tone(), &format!("{:6}", finding.state.word()));
+            output.line(format!("{word}  {:<16}  {}", finding.name, finding.text))?;
+        }
+    }
+    Ok(if wrong { FAILED } else { DONE })
+}
+
+impl State {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Fine => "ok",
+            Self::Absent => "absent",
+            Self::Wrong => "WRONG",
+        }
+    }
+
+    fn tone(self) -> Tone {
+        match self {
+            Self::Fine => Tone::Good,
+            Self::Absent => Tone::Quiet,
+            Self::Wrong => Tone::Bad,
+        }
+    }
+}
+
+fn read(path: &str) -> Option<String> {
+    std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}
+
+fn kernel_version() -> Finding {
+    let release = read("/proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".to_owned());
+    Finding { name: "kernel", state: State::Fine, text: format!("Linux {release}") }
+}
+
+fn user_namespaces() -> Finding {
+    let allowed = read("/proc/sys/user/max_user_namespaces").is_some_and(|max| max != "0")
+        && read("/proc/sys/kernel/unprivileged_userns_clone").is_none_or(|on| on == "1");
+    let restricted =
+        read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns").is_some_and(|on| on == "1");
+    let (state, text) = match (allowed, restricted) {
+        (true, false) => (State::Fine, "allowed"),
+        (true, true) => (
+            State::Absent,
+            "restricted by AppArmor; allow with: sysctl kernel.apparmor_restrict_unprivileged_userns=0",
+        ),
+        (false, _) => {
+            (State::Absent, "forbidden; allow with: sysctl user.max_user_namespaces=15000")
+        }
+    };
+    Finding { name: "user namespaces", state, text: text.to_owned() }
+}
+
+fn landlock() -> Finding {
+    let (state, text) = match crate::landlock::abi() {
+        Some(version) => (State::Fine, format!("ABI {version}")),
+        None => (State::Absent, "not offered by this kernel; boot with lsm=landlock,…".to_owned()),
+    };
+    Finding { name: "landlock", state, text }
+}
+
+fn seccomp() -> Finding {
+    let actions = read("/proc/sys/kernel/seccomp/actions_avail");
+    let state = if actions.is_some() { State::Fine } else { State::Absent };
+    let text = actions.unwrap_or_else(|| "not offered by this kernel".to_owned());
+    Finding { name: "seccomp", state, text }
+}
+
+fn cgroups() -> Finding {
+    let v2 = read("/sys/fs/cgroup/cgroup.controllers");
+    let v1 = Path::new("/sys/fs/cgroup/memory").exists();
+    let (state, text) = match (v2, v1) {
+        (Some(controllers), _) => (State::Fine, format!("version 2: {controllers}")),
+        (None, true) => (State::Fine, "version 1".to_owned()),
+        (None, false) => (State::Absent, "none mounted under /sys/fs/cgroup".to_owned()),
+    };
+    Finding { name: "cgroups", state, text }
+}
+
+fn program_found(name: &'static str, environment: &Environment) -> Finding {
+    let paths = environment.path.iter().flat_map(std::env::split_paths);
+    let found = paths.map(|dir: PathBuf| dir.join(name)).find(|path| path.is_file());
+    match found {
+        Some(path) => Finding { name, state: State::Fine, text: path.display().to_string() },
+        None => Finding { name, state: State::Absent, text: "not on PATH".to_owned() },
+    }
+}
+
+fn key(place: &Place) -> Finding {
+    let name = "signing key";
+    match place.existing_key() {
+        Ok(Some(key)) => {
+            Finding { name, state: State::Fine, text: key.verifying_key().to_string() }
+        }
+        Ok(None) => {
+            let text = "none yet; made with the first request".to_owned();
+            Finding { name, state: State::Absent, text }
+        }
+        Err(error) => Finding { name, state: State::Wrong, text: error.explained().why },
+    }
+}
+
+fn ledger(place: &Place) -> Finding {
+    let name = "ledger";
+    match Segment::active(&place.layout()) {
+        Ok(None) => {
+            let text = "none yet; made with the first request".to_owned();
+            Finding { name, state: State::Absent, text }
+        }
+        Ok(Some(segment)) => {
+            let (size, path) = (segment.size(), segment.path().display());
+            Finding { name, state: State::Fine, text: format!("{size} entries in {path}") }
+        }
+        Err(error) => {
+            let text = format!("{error}; see: fluffy audit verify");
+            Finding { name, state: State::Wrong, text }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! `fluffy kernel submit`: JSON lines in, receipts out.
+
+use std::io::{self, BufRead};
+use std::sync::Arc;
+
+use fluffy_kernel::{Kernel, KernelConfig, Registry, SessionStart, Strict, variant_named};
+use fluffy_ledger::OpenReport;
+
+use crate::args::SubmitArgs;
+use crate::control;
+use crate::explain::{CliError, DONE};
+use crate::lines::{Line, read_line};
+use crate::output::Output;
+use crate::place::Place;
+
+/// The longest request that is read.
+const MAX_REQUEST_BYTES: usize = 16 << 20;
+
+pub(crate) fn run(place: &Place, args: &SubmitArgs, output: &mut Output) -> Result<u8, CliError> {
+    let kernel = Arc::new(Kernel::boot(config(place, args)?)?);
+    tell_of_break(kernel.ledger_report(), output);
+    let socket = place.control_socket();
+    if let Err(error) = control::listen(&socket, &kernel) {
+        output.notice(format!("note: `fluffy kernel halt` cannot reach this kernel: {error}"));
+    }
+    let answered = answer_all(&kernel, &mut io::stdin().lock(), output);
+    // The listener holds the kernel only for the moment of a halt.
+    match Arc::try_unwrap(kernel) {
+        Ok(kernel) => kernel.close()?,
+        Err(shared) => drop(shared),
+    }
+    answered?;
+    Ok(DONE)
+}
+
+/// The kernel that the arguments ask for.
+fn config(place: &Place, args: &SubmitArgs) -> Result<KernelConfig, CliError> {
+    let policy = super::policy(place, args.policy.as_deref())?;
+    let registry = Registry::with_builtins()?;
+    let mut config = KernelConfig::new(policy, registry, place.layout(), place.key()?);
+    config.variant = variant_named(args.variant.name()).unwrap_or_else(|| Box::new(Strict));
+    config.session = if args.new_session { SessionStart::New } else { SessionStart::Continue };
+    Ok(config)
+}
+
+/// Tells of damage that was found and set aside at the start.
+pub(super) fn tell_of_break(report: &OpenReport, output: &mut Output) {
+    let Some(broken) = &report.broken else { return };
+    output.notice(format!(
+        "WARNING: the ledger was damaged: {}\nReason: see the audit_chain_break entry that opens segment {}\nFix: the damaged file is kept{}; {} entries were salvaged",
+        broken.found,
+        report.segment,
+        broken.kept.as_ref().map_or_else(String::new, |path| format!(" as `{}`", path.display())),
+        broken.salvaged,
+    ));
+}
+
+fn answer_all(
+    kernel: &Kernel,
+    input: &mut impl BufRead,
+    output: &mut Output,
+) -> Result<(), CliError> {
+    loop {
+        let receipt = match read_line(input, MAX_REQUEST_BYTES).map_err(stdin_failed)? {
+            Line::End => return Ok(()),
+            Line::Text(text) if text.trim_ascii().is_empty() => continue,
+            Line::Text(text) => kernel.submit_json(&text),
+            Line::TooLong(length) => kernel.refuse_unread(&format!(
+                "the request has {length} bytes, at most {MAX_REQUEST_BYTES} are read"
+            )),
+        };
+        serde_json::to_writer(output.raw(), &receipt).map_err(io::Error::from)?;
+        output.line("")?;
+        output.flush()?;
+    }
+}
+
+fn stdin_failed(source: io::Error) -> CliError {
+    CliError::File { action: "read", path: "the standard input".into(), source }
+}

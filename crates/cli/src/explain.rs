@@ -1,0 +1,141 @@
+//! Errors as what, why and how to fix, each with its exit code.
+
+use std::error::Error;
+use std::path::PathBuf;
+
+use fluffy_kernel::{KernelError, RegistryError};
+use fluffy_ledger::LedgerError;
+use fluffy_policy::PolicyError;
+
+/// Exit code: done.
+pub(crate) const DONE: u8 = 0;
+/// Exit code: could not be done.
+pub(crate) const FAILED: u8 = 1;
+/// Exit code: wrong usage or configuration.
+pub(crate) const USAGE: u8 = 2;
+/// Exit code: ledger or state damaged.
+pub(crate) const DAMAGED: u8 = 6;
+
+/// Why a command could not do its work.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CliError {
+    #[error("the current directory cannot be read")]
+    NoCurrentDir,
+    #[error("neither HOME nor XDG_STATE_HOME names a directory")]
+    NoHome,
+    #[error("cannot use `{}` as a project", dir.display())]
+    Project { dir: PathBuf, source: std::io::Error },
+    #[error("`{}` is not a directory", .0.display())]
+    NotADirectory(PathBuf),
+    #[error("cannot {action} `{}`", path.display())]
+    File { action: &'static str, path: PathBuf, source: std::io::Error },
+    #[error("cannot write the answer")]
+    Output(#[from] std::io::Error),
+    #[error("the policy cannot be used")]
+    Policy(#[from] PolicyError),
+    #[error("`{}` is not UTF-8", .0.display())]
+    NotText(PathBuf),
+    #[error("`{given}` is not {wanted}")]
+    Value { given: String, wanted: String },
+    #[error("this project has no ledger yet")]
+    NoLedger,
+    #[error("`{}` is not a proof", path.display())]
+    Proof { path: PathBuf, source: serde_json::Error },
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    #[error("a tool cannot be registered")]
+    Registry(#[from] RegistryError),
+    #[error("the running kernel did not halt: {0}")]
+    Halt(String),
+}
+
+/// An error in the three parts a person needs.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Explained {
+    pub(crate) what: String,
+    pub(crate) why: String,
+    pub(crate) fix: String,
+    pub(crate) code: u8,
+}
+
+impl CliError {
+    /// What, why and fix.
+    pub(crate) fn explained(&self) -> Explained {
+        let mut causes = Vec::new();
+        let mut cause: Option<&dyn Error> = self.source();
+        while let Some(error) = cause {
+            causes.push(error.to_string());
+            cause = error.source();
+        }
+        let (fix, code) = self.remedy();
+        let why = if causes.is_empty() { self.reason() } else { causes.join(": ") };
+        Explained { what: self.to_string(), why, fix, code }
+    }
+
+    fn reason(&self) -> String {
+        match self {
+            Self::NoHome => "there is no place for the ledger and its key".to_owned(),
+            Self::NoLedger => "nothing was submitted from this directory so far".to_owned(),
+            Self::NotADirectory(_) => "a project is a directory".to_owned(),
+            Self::NotText(_) => "a policy is a text file".to_owned(),
+            Self::Ledger(LedgerError::Locked { .. })
+            | Self::Kernel(KernelError::Ledger(LedgerError::Locked { .. })) => {
+                "one kernel at a time writes the ledger of a project".to_owned()
+            }
+            _ => "see above".to_owned(),
+        }
+    }
+
+    fn remedy(&self) -> (String, u8) {
+        let say = |text: &str, code| (text.to_owned(), code);
+        match self {
+            Self::NoCurrentDir => say("change to an existing directory, or use -C DIR", USAGE),
+            Self::NoHome => say("set HOME, or XDG_STATE_HOME to an absolute path", USAGE),
+            Self::Project { .. } | Self::NotADirectory(_) => {
+                say("name an existing directory with -C DIR", USAGE)
+            }
+            Self::File { .. } => say("check that the file exists and may be used by you", FAILED),
+            Self::Output(_) => say("check where the output goes", FAILED),
+            Self::Policy(_) | Self::NotText(_) => {
+                say("correct the file at the place named above", USAGE)
+            }
+            Self::Value { .. } => say("see `fluffy help` for what is accepted", USAGE),
+            Self::NoLedger => say("submit something first: fluffy kernel submit --json", FAILED),
+            Self::Proof { .. } => say("make one with: fluffy audit prove ENTRY --out FILE", USAGE),
+            Self::Registry(_) => say("report this: a shipped tool is wrong", FAILED),
+            Self::Halt(_) => say("end the process that runs the kernel", FAILED),
+            Self::Ledger(error) | Self::Kernel(KernelError::Ledger(error)) => ledger_remedy(error),
+            Self::Kernel(KernelError::State(_)) => {
+                say("begin a new session: fluffy kernel submit --json --new-session", FAILED)
+            }
+            Self::Kernel(KernelError::NoRandomness) => {
+                say("make /dev/urandom available to this process", FAILED)
+            }
+        }
+    }
+}
+
+fn ledger_remedy(error: &LedgerError) -> (String, u8) {
+    let say = |text: &str, code| (text.to_owned(), code);
+    match error {
+        LedgerError::Locked { .. } => {
+            say("wait until it ends, or halt it: fluffy kernel halt", FAILED)
+        }
+        LedgerError::File { .. } => say("check the file, its owner and the free space", FAILED),
+        LedgerError::Database { .. } | LedgerError::Stopped(_) => {
+            say("check the free space, then look at: fluffy audit verify", DAMAGED)
+        }
+        LedgerError::Damaged(_) => say("see what is damaged with: fluffy audit verify", DAMAGED),
+        LedgerError::Key(_) => say("do what the reason says; the key is yours alone", USAGE),
+        LedgerError::Checkpoint(_) => say("see what is damaged with: fluffy audit verify", DAMAGED),
+        LedgerError::NoRandomness => say("make /dev/urandom available to this process", FAILED),
+        LedgerError::NoSuchEntry { .. } => say("list entries with: fluffy audit log", USAGE),
+        LedgerError::Rotation(_) => say("look at the key with: fluffy doctor", FAILED),
+        LedgerError::TooLarge { .. } => {
+            say("report this: the kernel bounds what it records", FAILED)
+        }
+        LedgerError::Pattern { .. } => say("write a glob such as `fs.*` or `secrets/**`", USAGE),
+    }
+}

@@ -1,0 +1,97 @@
+//! Where a project and the state about it lie.
+
+use std::path::{Path, PathBuf};
+
+use fluffy_base::{Digest, IdSource as _, SystemIds};
+use fluffy_ledger::{Layout, LedgerError, SigningKey, load_or_create_key};
+
+use crate::environment::Environment;
+use crate::explain::CliError;
+
+/// A project, and where the user's state about it lies.
+#[derive(Debug)]
+pub(crate) struct Place {
+    project: PathBuf,
+    state: PathBuf,
+    name: String,
+}
+
+impl Place {
+    /// The project in `dir`, or in the current directory.
+    pub(crate) fn of(dir: Option<&Path>, environment: &Environment) -> Result<Self, CliError> {
+        let dir = match dir {
+            Some(dir) => dir.to_owned(),
+            None => environment.current_dir.clone().ok_or(CliError::NoCurrentDir)?,
+        };
+        let project = std::fs::canonicalize(&dir)
+            .map_err(|source| CliError::Project { dir: dir.clone(), source })?;
+        if !project.is_dir() {
+            return Err(CliError::NotADirectory(dir));
+        }
+        Ok(Self::at(project, state_dir(environment)?))
+    }
+
+    /// A project at a known place.
+    pub(crate) fn at(project: PathBuf, state: PathBuf) -> Self {
+        let digest = Digest::of(project.as_os_str().as_encoded_bytes()).to_string();
+        let name = digest.chars().take(16).collect();
+        Self { project, state, name }
+    }
+
+    /// The project's root.
+    pub(crate) fn project(&self) -> &Path {
+        &self.project
+    }
+
+    /// The project's own policy.
+    pub(crate) fn policy_file(&self) -> PathBuf {
+        self.project.join(".fluffy").join("policy.yaml")
+    }
+
+    /// The ledger, and beside all ledgers the memory of them.
+    pub(crate) fn layout(&self) -> Layout {
+        let remembered = self.state.join("checkpoints").join(format!("{}.note", self.name));
+        Layout::new(self.state.join("projects").join(&self.name), remembered)
+    }
+
+    /// Where a running kernel listens.
+    pub(crate) fn control_socket(&self) -> PathBuf {
+        self.layout().dir().join("control.sock")
+    }
+
+    /// The user's signing key for this project: one each, so that a rotation concerns one ledger.
+    pub(crate) fn key_file(&self) -> PathBuf {
+        self.state.join("keys").join(format!("{}.key", self.name))
+    }
+
+    /// The key, made on first use.
+    pub(crate) fn key(&self) -> Result<SigningKey, CliError> {
+        Ok(load_or_create_key(&self.key_file(), fresh_seed()?)?)
+    }
+
+    /// The key, if there is one.
+    pub(crate) fn existing_key(&self) -> Result<Option<SigningKey>, CliError> {
+        Ok(SigningKey::load(&self.key_file()).map_err(LedgerError::from)?)
+    }
+}
+
+/// Where all of the user's state lies.
+pub(crate) fn state_dir(environment: &Environment) -> Result<PathBuf, CliError> {
+    let base = match (&environment.state_home, &environment.home) {
+        (Some(state), _) => state.clone(),
+        (None, Some(home)) => home.join(".local").join("state"),
+        (None, None) => return Err(CliError::NoHome),
+    };
+    Ok(base.join("fluffy"))
+}
+
+/// The seed of a new key.
+pub(crate) fn fresh_seed() -> Result<[u8; 32], CliError> {
+    let fresh = || SystemIds.fresh().ok_or(CliError::Ledger(LedgerError::NoRandomness));
+    let (a, b) = (fresh()?, fresh()?);
+    let mut seed = [0; 32];
+    for (slot, byte) in seed.iter_mut().zip(a.into_iter().chain(b)) {
+        *slot = byte;
+    }
+    Ok(seed)
+}

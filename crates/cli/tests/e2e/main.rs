@@ -1,0 +1,14 @@
+//! The real binary on real projects in temporary directories.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "tests start the binary, change files behind its back, and fail by panicking"
+)]
+
+mod audit;
+mod demo;
+mod halt;
+mod independent;
+mod program;
+mod submit;

@@ -1,0 +1,122 @@
+//! Starts `fluffy` as a person would, with a state directory of its own.
+
+use std::ffi::OsStr;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+
+use fluffy_testkit::Project;
+use serde_json::Value;
+
+/// A user with one project.
+pub(crate) struct User {
+    pub(crate) project: Project,
+}
+
+/// What a command answered.
+pub(crate) struct Answer {
+    pub(crate) out: String,
+    pub(crate) err: String,
+    pub(crate) code: i32,
+}
+
+impl User {
+    pub(crate) fn new() -> Self {
+        Self { project: Project::new().unwrap() }
+    }
+
+    pub(crate) fn command(&self, args: &[impl AsRef<OsStr>]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fluffy"));
+        command
+            .args(args)
+            .current_dir(self.project.root())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.project.path(""))
+            .env("XDG_STATE_HOME", self.project.state());
+        command
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Answer {
+        Answer::of(self.command(args).stdin(Stdio::null()).output().unwrap())
+    }
+
+    pub(crate) fn run_with(&self, args: &[&str], input: &[u8]) -> Answer {
+        let mut child = self.start(args);
+        let mut stdin = child.stdin.take().unwrap();
+        let input = input.to_vec();
+        // Written beside reading: a receipt must not wait for the last request.
+        let writer = std::thread::spawn(move || stdin.write_all(&input));
+        let output = child.wait_with_output().unwrap();
+        writer.join().unwrap().unwrap();
+        Answer::of(output)
+    }
+
+    pub(crate) fn start(&self, args: &[&str]) -> Child {
+        self.command(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    /// Submits lines and gives the receipts.
+    pub(crate) fn submit(&self, args: &[&str], lines: &[&str]) -> Vec<Value> {
+        let mut all = vec!["kernel", "submit", "--json"];
+        all.extend(args);
+        let answer = self.run_with(&all, (lines.join("\n") + "\n").as_bytes());
+        assert_eq!(answer.code, 0, "{}", answer.err);
+        answer.json_lines()
+    }
+
+    /// The one directory with the project's ledger.
+    pub(crate) fn ledger_dir(&self) -> PathBuf {
+        let projects = self.project.state().join("fluffy/projects");
+        let mut dirs = std::fs::read_dir(projects).unwrap();
+        dirs.next().unwrap().unwrap().path()
+    }
+}
+
+impl Answer {
+    fn of(output: Output) -> Self {
+        Self {
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+            code: output.status.code().unwrap(),
+        }
+    }
+
+    pub(crate) fn json_lines(&self) -> Vec<Value> {
+        self.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+/// A request for `echo` by the user.
+pub(crate) fn echo(id: &str, text: &str) -> String {
+    request(id, "user", "say it", &format!(r#"{{"name":"echo","params":{{"text":"{text}"}}}}"#))
+}
+
+pub(crate) fn request(id: &str, actor: &str, intent: &str, call: &str) -> String {
+    format!(
+        r#"{{"request_id":"{id}","ts_ms":1,"actor":"{actor}","intent":"{intent}","tool_call":{call}}}"#
+    )
+}
+
+/// What differs from run to run, made the same: hashes, keys, times, the directory.
+pub(crate) fn steady(text: &str, user: &User) -> String {
+    let text = text.replace(&user.project.path("").display().to_string(), "<dir>/");
+    let mut out = String::new();
+    let mut word = String::new();
+    for c in text.chars().chain(['\n']) {
+        if c.is_ascii_alphanumeric() || matches!(c, '+' | '=') {
+            word.push(c);
+            continue;
+        }
+        let hex = word.len() == 64 && word.chars().all(|c| c.is_ascii_hexdigit());
+        out += if hex { "<hash>" } else { &word };
+        word.clear();
+        out.push(c);
+    }
+    out.trim_end().to_owned()
+}

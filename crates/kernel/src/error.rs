@@ -1,0 +1,40 @@
+//! Why a kernel cannot be had, or a tool not registered.
+
+use fluffy_base::StateError;
+use fluffy_ledger::LedgerError;
+
+/// Why a kernel cannot boot, halt, end or hand over evidence.
+#[derive(Debug, thiserror::Error)]
+pub enum KernelError {
+    /// The ledger refuses; without it nothing can be decided.
+    #[error("the kernel cannot use its ledger")]
+    Ledger(#[from] LedgerError),
+    /// The kernel's state does not let it: a halt of a halted kernel.
+    #[error("the kernel's state does not allow this")]
+    State(#[from] StateError),
+    /// The system has no random bytes for ids.
+    #[error("the system gives no random bytes")]
+    NoRandomness,
+}
+
+/// Why a tool cannot be registered.
+#[derive(Debug, thiserror::Error)]
+pub enum RegistryError {
+    /// The name is not one that a tool may have.
+    #[error("`{0}` is no name for a tool: lower-case letters, digits, `_`, and dots inside")]
+    Name(String),
+    /// There is a tool of that name.
+    #[error("a tool `{0}` is already registered")]
+    Duplicate(String),
+    /// The schema cannot be used.
+    #[error("the schema of tool `{tool}` is not valid: {problem}")]
+    Schema {
+        /// The tool.
+        tool: String,
+        /// What is wrong with its schema.
+        problem: String,
+    },
+    /// The schema would let unknown arguments through.
+    #[error("the schema of tool `{0}` must be an object with `additionalProperties: false`")]
+    Open(String),
+}

@@ -1,0 +1,68 @@
+//! Running what was permitted, and nothing else.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use fluffy_base::{Digest, Json};
+use serde_json::Value;
+
+use crate::Registry;
+use crate::arbitration::Permit;
+use crate::masking::masked_json;
+
+/// The largest result that is handed on.
+const MAX_RESULT_BYTES: usize = 8 << 20;
+
+/// What became of a call.
+pub(crate) struct Outcome {
+    /// What is handed on, or why there is nothing.
+    pub(crate) result: Result<Json, String>,
+    /// Hash of the result as the tool gave it.
+    pub(crate) original_hash: Option<Digest>,
+    /// Hash of what is handed on, where masking changed it.
+    pub(crate) sanitised_hash: Option<Digest>,
+}
+
+/// Runs the tool that the permit names with the permit's parameters, and uses the permit up.
+pub(crate) fn execute(permit: Permit, registry: &Registry) -> Outcome {
+    let Some(found) = registry.find(permit.tool()) else {
+        return Outcome::failed("the tool is not registered".to_owned());
+    };
+    // Unwind safety: a tool that panicked is reported as failed, and its value is not used again in
+    // this call; what it shares with other calls it has to guard itself, as for any error.
+    match catch_unwind(AssertUnwindSafe(|| found.tool.run(permit.params()))) {
+        Err(_panic) => Outcome::failed("the tool crashed".to_owned()),
+        Ok(Err(error)) => Outcome::failed(error.to_string()),
+        Ok(Ok(value)) => Outcome::of(value),
+    }
+}
+
+impl Outcome {
+    fn failed(text: String) -> Self {
+        Self { result: Err(text), original_hash: None, sanitised_hash: None }
+    }
+
+    /// Hands a result on if it can be kept, with known secrets masked.
+    fn of(value: Value) -> Self {
+        let original = match Json::new(value) {
+            Ok(json) => json,
+            Err(error) => return Self::failed(format!("the result is unusable: {error}")),
+        };
+        let size = original.canonical().len();
+        let original_hash = Some(Digest::of(original.canonical().as_bytes()));
+        if size > MAX_RESULT_BYTES {
+            let text = format!("the result has {size} bytes, more than {MAX_RESULT_BYTES}");
+            return Self { original_hash, ..Self::failed(text) };
+        }
+        match masked_json(&original) {
+            None => Self { result: Ok(original), original_hash, sanitised_hash: None },
+            Some(Ok(masked)) => {
+                let sanitised_hash = Some(Digest::of(masked.canonical().as_bytes()));
+                Self { result: Ok(masked), original_hash, sanitised_hash }
+            }
+            Some(Err(error)) => {
+                let text = format!("the result cannot be masked: {error}");
+                Self { original_hash, ..Self::failed(text) }
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Puts what happened to a request into the words of the ledger.
+
+use std::borrow::Cow;
+
+use fluffy_base::{
+    Decision, Digest, Excerpt, IdSource, Json, KernelRequest, KernelState, sanitised,
+};
+use fluffy_ledger::{Blob, Detail, EventType, Origin, PolicyDecision, Record};
+use fluffy_policy::{Decided, Layer, Reasons, Verdict};
+
+use crate::execution::Outcome;
+use crate::masking::masked_json;
+use crate::validation::MAX_NAME;
+
+/// The longest summary, in characters.
+const SUMMARY: usize = 500;
+/// The longest intent that is recorded; a longer one is refused by every variant.
+const MAX_INTENT: usize = 8192;
+/// The longest reason that is recorded.
+const MAX_ERROR: usize = 2000;
+/// Inputs up to this size are kept whole; of larger ones only size and hash.
+const MAX_INPUT: usize = 4 << 20;
+
+/// The record of a request, before it is judged: whatever is not filled in later is a denial.
+pub(crate) fn asked(request: &KernelRequest, origin: &Origin, ids: &dyn IdSource) -> Record {
+    let call = request.tool_call.as_ref();
+    let params = call.map(|call| &call.params).or(request.params.as_ref());
+    let hashed = params.filter(|params| params.canonical() != "{}");
+    let mut record = unread(origin);
+    record.request_id = bounded(&request.request_id, MAX_NAME);
+    record.actor = bounded(&request.actor, MAX_NAME);
+    record.intent = bounded(&request.intent, MAX_INTENT);
+    record.tool_name = call.map(|call| bounded(&call.name, MAX_NAME));
+    record.params_hash = hashed.map(|params| Digest::of(params.canonical().as_bytes()));
+    record.detail.input_summary = params.map(|params| summary(&shown(params)));
+    keep(&mut record, Cow::Owned(request.canonical().into_bytes()), ids);
+    record
+}
+
+/// The record of bytes that are no request.
+pub(crate) fn unreadable(
+    id: Option<&str>,
+    text: &[u8],
+    origin: &Origin,
+    ids: &dyn IdSource,
+) -> Record {
+    let mut record = unread(origin);
+    record.request_id = id.map_or_else(String::new, |id| bounded(id, MAX_NAME));
+    let beginning = String::from_utf8_lossy(text.get(..SUMMARY * 4).unwrap_or(text));
+    record.detail.input_summary = Some(summary(&beginning)).filter(|text| !text.is_empty());
+    keep(&mut record, Cow::Borrowed(text), ids);
+    record
+}
+
+/// The record of a request of which nothing is known.
+pub(crate) fn unread(origin: &Origin) -> Record {
+    Record {
+        ts_ms: 0,
+        request_id: String::new(),
+        actor: String::new(),
+        intent: String::new(),
+        decision: Decision::Deny,
+        state_from: KernelState::Idle,
+        state_to: KernelState::Idle,
+        tool_name: None,
+        params_hash: None,
+        error: None,
+        detail: Detail::new(origin.clone(), EventType::Syscall),
+        input: None,
+    }
+}
+
+/// The record of a call's result, without the input: it refers to that of its decision.
+pub(crate) fn result_of(decision: &mut Record) -> Record {
+    let input = decision.input.take();
+    let mut record = decision.clone();
+    decision.input = input;
+    record.detail.event = EventType::ToolResult;
+    record
+}
+
+/// Writes into a detail what became of a call.
+pub(crate) fn ran(detail: &mut Detail, outcome: &Outcome, duration_ms: u64) {
+    detail.duration_ms = Some(duration_ms);
+    detail.result_hash = outcome.original_hash;
+    detail.sanitised_hash = outcome.sanitised_hash;
+    detail.output_summary = outcome.result.as_ref().ok().map(|json| summary(json.canonical()));
+}
+
+/// Writes into a detail what the policy said.
+pub(crate) fn judged(detail: &mut Detail, decided: &Decided) {
+    detail.rule = Some(decided.rule.clone()).filter(|rule| !rule.is_empty());
+    detail.policy_decision = Some(match &decided.verdict {
+        Verdict::Allow => PolicyDecision::Allowed,
+        Verdict::Review(_) => PolicyDecision::ReviewRequired,
+        Verdict::Pass | Verdict::Deny(_) => PolicyDecision::Denied,
+    });
+    if let Some(reasons) = decided.verdict.reasons() {
+        detail.deny_reason = Some(reason_text(reasons));
+        let hints: Vec<_> = reasons.iter().filter_map(|reason| reason.hint()).collect();
+        if !hints.is_empty() {
+            detail.metadata.insert("hint", bounded(&hints.join("; "), MAX_ERROR));
+        }
+    }
+}
+
+/// A denial in words: who denied, and every reason.
+pub(crate) fn reason_text(reasons: &Reasons) -> String {
+    let who = match reasons.primary().layer() {
+        Layer::Validation => "Validation failed",
+        Layer::Ambiguity => "Ambiguity detected",
+        Layer::Jurisdiction => "Jurisdiction denied",
+        Layer::Variant => "Variant denied",
+        Layer::Workflow => "Workflow denied",
+        Layer::BuiltIn | Layer::Yaml | Layer::Extension => "Policy denied",
+        Layer::Silence => "Not allowed",
+    };
+    bounded(&format!("{who}: {reasons}"), MAX_ERROR)
+}
+
+/// At most 500 characters, on one line, secrets masked.
+fn summary(text: &str) -> String {
+    Excerpt::new(text, SUMMARY).to_string()
+}
+
+/// A text of bounded length; a longer one is cut and marked.
+pub(crate) fn bounded(text: &str, max_chars: usize) -> String {
+    if text.chars().nth(max_chars).is_none() {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(max_chars.saturating_sub(1)).collect();
+    kept + "…"
+}
+
+/// A stranger's text as an error, safe to show and record.
+pub(crate) fn safe_error(text: &str) -> String {
+    bounded(&sanitised(text), MAX_ERROR)
+}
+
+/// Parameters as a text without secrets.
+fn shown(params: &Json) -> Cow<'_, str> {
+    match masked_json(params) {
+        None => Cow::Borrowed(params.canonical()),
+        Some(Ok(masked)) => Cow::Owned(masked.canonical().to_owned()),
+        // Masking keeps what made the value acceptable; should it ever not, nothing is shown.
+        Some(Err(_)) => Cow::Borrowed(""),
+    }
+}
+
+/// Keeps an input whole, or what is needed to recognise it.
+fn keep(record: &mut Record, bytes: Cow<'_, [u8]>, ids: &dyn IdSource) {
+    let length = bytes.len();
+    if length <= MAX_INPUT {
+        // Without a salt the hash of a guessable input would give the input away.
+        if let Some(salt) = ids.fresh() {
+            record.input = Some(Blob { salt, bytes: bytes.into_owned() });
+            return;
+        }
+    } else {
+        record.detail.metadata.insert("input_sha256", Digest::of(&bytes).to_string());
+    }
+    record.detail.metadata.insert("input_bytes", length.to_string());
+}

@@ -1,0 +1,72 @@
+//! Which session a kernel boots into.
+
+use fluffy_base::{KernelState, SessionId};
+use fluffy_ledger::{DetailView, EventType, Layout, LedgerError, Page, Query, StoredRecord};
+
+/// How a kernel's session begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SessionStart {
+    /// A new session, unless the last one was halted: then that one goes on, halted.
+    #[default]
+    Continue,
+    /// A new session in any case: a person's decision after a halt.
+    New,
+}
+
+/// A session that was halted and not followed by another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct HaltedSession {
+    pub(crate) id: SessionId,
+    pub(crate) reason: String,
+}
+
+/// What an entry tells about its session.
+enum Told {
+    /// It was halted, here and for this reason.
+    Halted(Option<HaltedSession>),
+    /// It was not halted.
+    Running,
+    /// Nothing, or only that it was halted earlier.
+    Nothing,
+}
+
+/// The last session, if it ended by a halt. Damage that began a new segment does not undo a halt
+/// that the old one still shows.
+pub(crate) fn last_halted(layout: &Layout) -> Result<Option<HaltedSession>, LedgerError> {
+    let page = Page { limit: u64::MAX, offset: 0, newest_first: true };
+    for number in layout.segments()?.into_iter().rev() {
+        let mut told = Told::Nothing;
+        Query::default().run(&layout.segment(number), page, |record| {
+            told = tell(&record);
+            matches!(told, Told::Nothing)
+        })?;
+        match told {
+            Told::Halted(session) => return Ok(session),
+            Told::Running => return Ok(None),
+            Told::Nothing => {}
+        }
+    }
+    Ok(None)
+}
+
+/// Everything that a kernel enters after a halt says HALTED, so its newest entry usually decides.
+fn tell(record: &StoredRecord) -> Told {
+    // A detail that cannot be read was reported when the ledger was opened.
+    let Ok(detail) = DetailView::parse(&record.detail) else { return Told::Nothing };
+    match EventType::from_name(&detail.event) {
+        Some(EventType::KernelHalt) => {
+            let reason = record.entry.intent.clone();
+            let id = SessionId::named(&detail.session_id);
+            Told::Halted(id.map(|id| HaltedSession { id, reason }))
+        }
+        Some(
+            EventType::KernelStart
+            | EventType::KernelShutdown
+            | EventType::Syscall
+            | EventType::ToolExecute
+            | EventType::ToolResult,
+        ) if record.entry.state_to == KernelState::Idle => Told::Running,
+        // What others enter, such as a new key or a segment's beginning, says nothing about it.
+        Some(_) | None => Told::Nothing,
+    }
+}

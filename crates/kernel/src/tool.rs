@@ -1,0 +1,44 @@
+//! What a tool is to the kernel: a name, a schema, and something to run.
+
+use fluffy_base::Json;
+use serde_json::Value;
+
+/// What running a tool can change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing: one entry tells decision and result.
+    None,
+    /// Something: the decision is on disk before it starts, and the result is an entry of its own.
+    Some,
+}
+
+/// What is known of a tool before it runs.
+#[derive(Debug, Clone)]
+pub struct ToolSpec {
+    /// Its name: lower-case letters, digits, `_`, and dots inside (`fs.read`).
+    pub name: &'static str,
+    /// What it does, in a sentence.
+    pub summary: &'static str,
+    /// JSON Schema of its parameters: an object that refuses unknown members.
+    pub schema: Value,
+    /// What running it can change.
+    pub effect: Effect,
+}
+
+/// Why a tool did not do what it was asked.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("{0}")]
+pub struct ToolError(pub String);
+
+/// Something the kernel can run. Every implementation keeps these promises:
+///
+/// 1. it acts on the parameters it is given and on nothing else the request says;
+/// 2. it ends;
+/// 3. what it cannot do it says by an error; a panic is caught and counts as one.
+pub trait Tool: Send + Sync {
+    /// What is known of it before it runs. Asked once, at registration.
+    fn spec(&self) -> ToolSpec;
+
+    /// Runs it with parameters that its schema accepts.
+    fn run(&self, params: &Json) -> Result<Value, ToolError>;
+}
