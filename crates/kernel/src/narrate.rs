@@ -153,7 +153,7 @@ fn keep(record: &mut Record, bytes: Cow<'_, [u8]>, ids: &dyn IdSource) {
     if length <= MAX_INPUT {
         // Without a salt the hash of a guessable input would give the input away.
         if let Some(salt) = ids.fresh() {
-            record.input = Some(Blob { salt, bytes: bytes.into_owned() });
+            record.input = Some(Blob::new(salt, &bytes));
             return;
         }
     } else {

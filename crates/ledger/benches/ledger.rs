@@ -57,7 +57,7 @@ fn record(decision: Decision) -> Record {
         params_hash: Some(Digest::of(b"{\"text\":\"hello\"}")),
         error: None,
         detail,
-        input: Some(Blob { salt: [7; 16], bytes: vec![b'x'; 130] }),
+        input: Some(Blob::new([7; 16], &[b'x'; 130])),
     }
 }
 
@@ -87,6 +87,15 @@ fn filled(size: u64) -> (TempDir, Ledger) {
         for _ in 1..batch {
             let _ = ledger.enter(record(Decision::Allow));
         }
+        ledger.append(record(Decision::Allow)).unwrap();
+    }
+    (dir, ledger)
+}
+
+/// A ledger in its stride: its log has been moved before, and is written over instead of growing.
+fn settled() -> (TempDir, Ledger) {
+    let (dir, ledger) = filled(2_000);
+    for _ in 0..3_000 {
         ledger.append(record(Decision::Allow)).unwrap();
     }
     (dir, ledger)
@@ -190,7 +199,7 @@ mod durable {
 
     #[divan::bench(sample_count = 50, sample_size = 20)]
     fn ledger_one_waiter(bencher: Bencher<'_, '_>) {
-        let (_dir, ledger) = filled(2_000);
+        let (_dir, ledger) = settled();
         bencher.bench_local(|| ledger.append(record(Decision::Deny)).unwrap());
     }
 
@@ -215,8 +224,21 @@ mod durable {
     }
 
     #[divan::bench(sample_count = 10, sample_size = 1)]
+    fn ledger_batches_of_32(bencher: Bencher<'_, '_>) {
+        let (_dir, ledger) = settled();
+        bencher.counter(divan::counter::ItemsCount::new(ROUND)).bench_local(|| {
+            for _ in 0..ROUND / 32 {
+                for _ in 1..32 {
+                    let _ = ledger.enter(record(Decision::Deny));
+                }
+                ledger.append(record(Decision::Deny)).unwrap();
+            }
+        });
+    }
+
+    #[divan::bench(sample_count = 10, sample_size = 1)]
     fn ledger_32_waiters(bencher: Bencher<'_, '_>) {
-        let (_dir, ledger) = filled(2_000);
+        let (_dir, ledger) = settled();
         bencher.counter(divan::counter::ItemsCount::new(ROUND)).bench_local(|| {
             let left = AtomicU64::new(ROUND);
             std::thread::scope(|scope| {

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use fluffy_base::{Digest, KernelId, SessionId};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use crate::EventType;
 use crate::encode::{Form, digest, integer, string};
@@ -89,11 +89,11 @@ pub struct Detail {
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "field for field the names of `Detail` and `Origin`")]
 pub struct DetailView<'a> {
-    #[serde(default, borrow)]
+    #[serde(default, borrow, deserialize_with = "text")]
     pub capability_id: Option<Cow<'a, str>>,
     #[serde(default)]
     pub decision_seq: Option<u64>,
-    #[serde(default, borrow)]
+    #[serde(default, borrow, deserialize_with = "text")]
     pub deny_reason: Option<Cow<'a, str>>,
     #[serde(default)]
     pub duration_ms: Option<u64>,
@@ -103,25 +103,25 @@ pub struct DetailView<'a> {
     pub event: Cow<'a, str>,
     #[serde(default)]
     pub input_blob: Option<Digest>,
-    #[serde(default, borrow)]
+    #[serde(default, borrow, deserialize_with = "text")]
     pub input_summary: Option<Cow<'a, str>>,
     #[serde(borrow)]
     pub kernel_id: Cow<'a, str>,
     #[serde(default, borrow)]
     pub metadata: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
-    #[serde(default, borrow)]
+    #[serde(default, borrow, deserialize_with = "text")]
     pub mode: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
+    #[serde(default, borrow, deserialize_with = "text")]
     pub output_summary: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
+    #[serde(default, borrow, deserialize_with = "text")]
     pub policy_decision: Option<Cow<'a, str>>,
     #[serde(default)]
     pub policy_digest: Option<Digest>,
     #[serde(default)]
     pub result_hash: Option<Digest>,
-    #[serde(default, borrow)]
+    #[serde(default, borrow, deserialize_with = "text")]
     pub rule: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
+    #[serde(default, borrow, deserialize_with = "text")]
     pub sandbox_id: Option<Cow<'a, str>>,
     #[serde(default)]
     pub sanitised_hash: Option<Digest>,
@@ -131,8 +131,16 @@ pub struct DetailView<'a> {
     pub v: u64,
     #[serde(borrow)]
     pub variant: Cow<'a, str>,
-    #[serde(default, borrow)]
+    #[serde(default, borrow, deserialize_with = "text")]
     pub workflow_state: Option<Cow<'a, str>>,
+}
+
+/// A text that is borrowed from the bytes unless an escape forbids it; inside an `Option`, serde would
+/// copy every one.
+fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Cow<'de, str>>, D::Error> {
+    #[derive(Deserialize)]
+    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+    Ok(Option::<Text<'de>>::deserialize(from)?.map(|text| text.0))
 }
 
 impl PolicyDecision {

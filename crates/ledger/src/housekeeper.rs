@@ -15,6 +15,9 @@ const EVERY: Duration = Duration::from_secs(60);
 /// How long an operational entry may wait for its sync.
 const SOON: Duration = Duration::from_millis(500);
 
+/// Signatures are at least so far apart: a flood of refusals is signed ten times a second.
+const SIGN_EVERY: Duration = Duration::from_millis(100);
+
 /// What there is to do, and a way to wake who does it.
 #[derive(Debug, Default)]
 pub(crate) struct Bell {
@@ -24,40 +27,74 @@ pub(crate) struct Bell {
 
 #[derive(Debug, Default, Clone, Copy)]
 struct Wants {
-    /// Since when something waits for its sync.
-    sync_soon: Option<Instant>,
-    sync_now: bool,
-    checkpoint: bool,
+    /// When what waits for its sync must be synced.
+    sync_by: Option<Instant>,
+    /// When the tree must be signed.
+    sign_by: Option<Instant>,
+    /// When it was signed last.
+    signed: Option<Instant>,
+    /// Writes since the log was moved last.
     writes: u64,
     stop: bool,
 }
 
-impl Wants {
-    fn urgent(&self) -> bool {
-        self.sync_now || self.checkpoint || self.stop || self.writes >= WRITES
-    }
+/// What is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Work {
+    Sync,
+    Sign,
+    MoveLog,
+    Stop,
+}
 
-    fn anything(&self) -> bool {
-        self.urgent() || self.sync_soon.is_some()
+impl Wants {
+    /// What is due now, or how long nothing will be.
+    fn due(&self, now: Instant, moved: Instant) -> Result<Work, Duration> {
+        let move_by = if self.writes >= WRITES { now } else { moved + EVERY };
+        let deadlines = [
+            (self.sign_by, Work::Sign),
+            (self.sync_by, Work::Sync),
+            (Some(move_by), Work::MoveLog),
+        ];
+        if self.stop {
+            return Ok(Work::Stop);
+        }
+        let next = deadlines.into_iter().filter_map(|(by, work)| Some((by?, work)));
+        match next.min_by_key(|(by, _)| *by) {
+            Some((by, work)) if by <= now => Ok(work),
+            Some((by, _)) => Err(by - now),
+            None => Err(EVERY),
+        }
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "paces the housekeeping; no entry depends on it")]
+fn now() -> Instant {
+    Instant::now()
 }
 
 impl Bell {
     /// Something waits for a sync within half a second.
-    #[expect(clippy::disallowed_methods, reason = "paces the syncs; no entry depends on it")]
     pub(crate) fn want_sync_soon(&self) {
-        let now = Instant::now();
-        self.set(|wants| wants.sync_soon = wants.sync_soon.or(Some(now)));
+        let by = now() + SOON;
+        self.set(|wants| wants.sync_by = wants.sync_by.or(Some(by)));
     }
 
     /// Enough waits for a sync.
     pub(crate) fn want_sync_now(&self) {
-        self.set(|wants| wants.sync_now = true);
+        let by = now();
+        self.set(|wants| wants.sync_by = Some(by));
     }
 
-    /// The tree should be signed.
+    /// The tree should be signed: at once, or a moment after the last time.
     pub(crate) fn want_checkpoint(&self) {
-        self.set(|wants| wants.checkpoint = true);
+        let now = now();
+        let mut wants = self.lock();
+        if wants.sign_by.is_some() {
+            return;
+        }
+        wants.sign_by = Some(wants.signed.map_or(now, |signed| now.max(signed + SIGN_EVERY)));
+        self.ring.notify_one();
     }
 
     /// Entries were written.
@@ -79,25 +116,27 @@ impl Bell {
         self.ring.notify_one();
     }
 
-    /// Waits until there is something to do: at once for what is urgent, within half a second for a
-    /// sync, after `longest` in any case.
-    fn wait(&self, longest: Duration) -> Wants {
-        let idle = |wants: &mut Wants| !wants.anything();
-        let wants = self.ring.wait_timeout_while(self.lock(), longest, idle);
-        let (wants, _) = wants.unwrap_or_else(PoisonError::into_inner);
-        let patient = |wants: &mut Wants| wants.sync_soon.is_some() && !wants.urgent();
-        let waited = wants.sync_soon.map_or(Duration::ZERO, |since| since.elapsed());
-        let wants = self.ring.wait_timeout_while(wants, SOON.saturating_sub(waited), patient);
-        let (mut wants, _) = wants.unwrap_or_else(PoisonError::into_inner);
-        let taken = *wants;
-        *wants = Wants { stop: taken.stop, writes: taken.writes, ..Wants::default() };
-        taken
-    }
-
-    /// The log is in the database: counting starts again.
-    fn forget_writes(&self, count: u64) {
+    /// Waits until something is due, and takes it off the list.
+    fn wait(&self, moved: Instant) -> Work {
         let mut wants = self.lock();
-        wants.writes = wants.writes.saturating_sub(count);
+        loop {
+            let now = now();
+            match wants.due(now, moved) {
+                Ok(work) => {
+                    match work {
+                        Work::Sync => wants.sync_by = None,
+                        Work::Sign => (wants.sign_by, wants.signed) = (None, Some(now)),
+                        Work::MoveLog => wants.writes = 0,
+                        Work::Stop => {}
+                    }
+                    return work;
+                }
+                Err(idle) => {
+                    let waited = self.ring.wait_timeout(wants, idle);
+                    (wants, _) = waited.unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Wants> {
@@ -106,29 +145,22 @@ impl Bell {
 }
 
 /// Starts the thread.
-#[expect(clippy::disallowed_methods, reason = "paces the checkpoints; no entry depends on it")]
 pub(crate) fn start(shared: Arc<Shared>) -> Result<JoinHandle<()>, LedgerError> {
     let own = shared.connect()?;
     let work = move || {
-        let mut moved = Instant::now();
+        let mut moved = now();
         loop {
-            let wants = shared.bell.wait(EVERY.saturating_sub(moved.elapsed()));
-            if wants.stop {
-                return;
-            }
             // A failure here stops the ledger by its own means: a failed sync is remembered by the
             // syncer, and the next appender hears of it. A checkpoint that could not be moved or
             // remembered is tried again with the next one, and at the latest on closing.
-            let _ = shared.sync_all();
-            if wants.checkpoint {
-                let _ = shared.remember(Durability::Written);
-            }
-            if wants.writes >= WRITES || moved.elapsed() >= EVERY {
-                moved = Instant::now();
-                shared.bell.forget_writes(wants.writes);
-                if wants.writes > 0 {
-                    let _ = shared.checkpoint_wal(&own);
+            match shared.bell.wait(moved) {
+                Work::Sync => drop(shared.sync_all()),
+                Work::Sign => drop(shared.remember(Durability::Written)),
+                Work::MoveLog => {
+                    moved = now();
+                    drop(shared.checkpoint_wal(&own));
                 }
+                Work::Stop => return,
             }
         }
     };

@@ -1,12 +1,12 @@
 //! The open ledger: many appenders, one chain, one writer.
 //!
-//! Appending is three steps, each under its own lock, so that threads overlap:
+//! Appending is three steps, so that threads overlap:
 //!
 //! 1. *chain*: the record gets its number and its hash, in memory;
-//! 2. *writer*: whoever holds the lock writes everything that is waiting, in one transaction. After
-//!    this the entry survives the death of the process;
-//! 3. *syncer*: for what must be durable, whoever holds the lock syncs the write-ahead log once for
-//!    all that was committed. After this the entry survives a power cut.
+//! 2. *writer*: one thread writes everything that is waiting, in one transaction. After this the entry
+//!    survives the death of the process;
+//! 3. *syncer*: for what must be durable, one thread syncs the write-ahead log for all that was
+//!    committed. After this the entry survives a power cut.
 //!
 //! **Invariant.** A number is given once. After a failed write nothing more is accepted, because the
 //! chain in memory is then ahead of the chain on disk.
@@ -25,6 +25,7 @@ use rusqlite::Connection;
 use crate::chain::Chain;
 use crate::checkpoint::{Checkpoint, CheckpointError, cosign_note};
 use crate::files::{self, Durability, Lock};
+use crate::group::Group;
 use crate::housekeeper::{self, Bell};
 use crate::merkle::Frontier;
 use crate::recovery::{self, Opened};
@@ -37,8 +38,9 @@ use crate::{
 const UNSYNCED_ENTRIES: u64 = 100;
 /// … or those of this many milliseconds.
 const UNSYNCED_MS: u64 = 500;
-/// Beyond this size the write-ahead log is emptied even while appenders wait.
-const WAL_LIMIT_BYTES: u64 = 64 << 20;
+
+/// How often whoever is about to sync looks for others who want to come along.
+const MAX_COURTESY: u32 = 32;
 
 /// What is needed to open a ledger.
 pub struct LedgerConfig {
@@ -94,7 +96,9 @@ pub(crate) struct Shared {
     /// earlier one.
     memory: Mutex<()>,
     chain: Mutex<Chain>,
+    committing: Group,
     writer: Mutex<Writer>,
+    syncing: Group,
     syncer: Mutex<Syncer>,
     /// Entries that are in the database.
     committed: AtomicU64,
@@ -165,11 +169,11 @@ impl Ledger {
     pub fn settle(&self, entered: Entered) -> Result<Appended, LedgerError> {
         let Entered { place, durable, ts_ms } = entered;
         let appended = place?;
-        self.shared.commit(appended.seq)?;
         if durable {
             self.shared.sync(appended.seq)?;
             self.shared.bell.want_checkpoint();
         } else {
+            self.shared.commit(appended.seq)?;
             self.shared.limit_unsynced(appended.seq, ts_ms)?;
         }
         Ok(appended)
@@ -280,7 +284,9 @@ impl Shared {
             keys: Mutex::new(Keys { current: key, next: None }),
             memory: Mutex::new(()),
             chain: Mutex::new(Chain::new(opened.head, opened.frontier)),
+            committing: Group::default(),
             writer: Mutex::new(Writer { connection: opened.connection, failed: None }),
+            syncing: Group::default(),
             syncer: Mutex::new(Syncer { wal, failed: None }),
             committed: AtomicU64::new(size),
             synced: AtomicU64::new(size),
@@ -289,19 +295,21 @@ impl Shared {
         })
     }
 
-    /// Writes everything that waits, unless another thread has done it by the time the lock is ours.
+    /// Waits until entry `seq` is written, with everything else that waits.
     fn commit(&self, seq: u64) -> Result<(), LedgerError> {
+        self.committing.join(|| self.committed.load(Ordering::Acquire) > seq, || self.write_all())
+    }
+
+    /// Writes everything that waits in one transaction.
+    fn write_all(&self) -> Result<(), LedgerError> {
         let mut writer = lock(&self.writer);
-        if self.committed.load(Ordering::Acquire) > seq {
-            return Ok(());
-        }
         let rows = lock(&self.chain).take_pending();
         if let Some(reason) = &writer.failed {
             return Err(LedgerError::Stopped(reason.clone()));
         }
         let Some(last) = rows.last() else { return Ok(()) };
         let size = last.seq + 1;
-        if let Err(error) = store::insert(&mut writer.connection, &rows) {
+        if let Err(error) = store::insert(&writer.connection, &rows) {
             writer.failed = Some(error.to_string());
             return Err(LedgerError::database("appending")(error));
         }
@@ -312,10 +320,32 @@ impl Shared {
 
     /// Makes entry `seq` and all before it durable.
     pub(crate) fn sync(&self, seq: u64) -> Result<(), LedgerError> {
-        let mut syncer = lock(&self.syncer);
-        if self.synced.load(Ordering::Acquire) > seq {
-            return Ok(());
+        self.syncing.join(
+            || self.synced.load(Ordering::Acquire) > seq,
+            || {
+                self.let_others_enter();
+                self.commit(seq)?;
+                self.sync_log()
+            },
+        )
+    }
+
+    /// A sync costs more than everything else together: as long as others are about to enter
+    /// something, it pays to take them along.
+    fn let_others_enter(&self) {
+        let mut seen = lock(&self.chain).size();
+        for _ in 0..MAX_COURTESY {
+            std::thread::yield_now();
+            let size = lock(&self.chain).size();
+            if std::mem::replace(&mut seen, size) == size {
+                return;
+            }
         }
+    }
+
+    /// Makes everything durable that is written.
+    fn sync_log(&self) -> Result<(), LedgerError> {
+        let mut syncer = lock(&self.syncer);
         if let Some(reason) = &syncer.failed {
             return Err(LedgerError::Stopped(reason.clone()));
         }
@@ -387,23 +417,17 @@ impl Shared {
         Ok(edge)
     }
 
-    /// Moves the write-ahead log into the database without disturbing appenders, unless the log has
-    /// grown so large that they have to wait for once.
+    /// Moves the write-ahead log into the database. Most of it moves beside the appenders; they wait
+    /// for the rest, so that the log is whole in the database for once, and the next append starts it
+    /// from its beginning instead of letting the file grow.
     pub(crate) fn checkpoint_wal(&self, own: &Connection) -> Result<(), LedgerError> {
-        let run = |connection: &Connection, mode: &str| {
-            let sql = format!("PRAGMA wal_checkpoint({mode})");
-            connection
-                .query_row(&sql, [], |_| Ok(()))
+        let run = || {
+            own.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
                 .map_err(LedgerError::database("moving the log into the database"))
         };
-        run(own, "PASSIVE")?;
-        let wal = wal_of(&self.path);
-        let length = std::fs::metadata(&wal).map_err(LedgerError::file("look at", &wal))?.len();
-        if length > WAL_LIMIT_BYTES {
-            let _writer = lock(&self.writer);
-            run(own, "TRUNCATE")?;
-        }
-        Ok(())
+        run()?;
+        let _writer = lock(&self.writer);
+        run()
     }
 
     /// Opens a connection of the housekeeper's own. It waits for nobody: while someone reads an old

@@ -9,7 +9,7 @@ use fluffy_base::{Decision, Digest};
 use rusqlite::{Connection, OptionalExtension as _};
 
 use crate::store::{self, ENTRY_COLUMNS, StoredEntry, key};
-use crate::{AuditEntry, Blob, Category, DetailView, EventType, LedgerError, salvage};
+use crate::{AuditEntry, Blob, Category, DetailView, EventType, LedgerError};
 
 /// Which entries are wanted. Every filter that is set must match.
 #[derive(Debug, Clone, Default)]
@@ -127,7 +127,7 @@ impl Query {
 /// The private input of an entry, if it has one.
 pub fn input_of(path: &Path, seq: u64) -> Result<Option<Blob>, LedgerError> {
     let connection = store::open_reader(path)?;
-    salvage::read_blob(&connection, seq).map_err(LedgerError::database("reading an input"))
+    store::read_blob(&connection, seq).map_err(LedgerError::database("reading an input"))
 }
 
 /// An owned copy of a stored entry.

@@ -102,7 +102,7 @@ impl Record {
             optional(&detail.output_summary),
             optional(&detail.sandbox_id),
             detail.metadata.values().map(String::len).sum(),
-            self.input.as_ref().map_or(0, |input| input.bytes.len()),
+            self.input.as_ref().map_or(0, crate::Blob::len),
         ]
         .into_iter()
         .sum();

@@ -384,12 +384,12 @@ fn begin(
     remember(config, &empty)?;
     let path = config.layout.segment(segment);
     drop(files::private(&path).map_err(LedgerError::file("make", &path))?);
-    let mut connection = store::open_writer(&path)?;
+    let connection = store::open_writer(&path)?;
     store::create_schema(&connection)?;
     let mut chain = crate::chain::Chain::new(Digest::GENESIS, Frontier::default());
     let writer = Origin { kernel_id: kernel_id.clone(), ..config.origin.clone() };
     chain.push(first_record(config, writer, segment, broken.as_ref()));
-    store::insert(&mut connection, &chain.take_pending())
+    store::insert(&connection, &chain.take_pending())
         .map_err(LedgerError::database("writing the first entry"))?;
     let wal = wal_of(&path);
     std::fs::File::open(&wal)

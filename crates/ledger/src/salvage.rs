@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::Checkpoint;
 use crate::merkle::{Frontier, leaf_hash};
-use crate::store::{self, Blob, ENTRY_COLUMNS, RowError, StoredEntry, key, tile_key};
+use crate::store::{self, ENTRY_COLUMNS, INSERT_ENTRY, RowError, StoredEntry, key};
 use crate::verify::named_input;
 use crate::{DetailView, Layout, LedgerError, files};
 
@@ -181,53 +181,30 @@ fn copy_entry(
     let mut read = source
         .prepare_cached(&format!("SELECT {ENTRY_COLUMNS} FROM entries WHERE seq = ?1"))
         .map_err(salvaging("salvaging"))?;
-    let mut insert = target
-        .prepare_cached(
-            "INSERT INTO entries VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14)",
-        )
-        .map_err(salvaging("salvaging"))?;
-    let values: Vec<rusqlite::types::Value> = read
+    let mut values: Vec<rusqlite::types::Value> = read
         .query_row([key(seq)], |row| (0..14).map(|column| row.get(column)).collect())
         .map_err(salvaging("salvaging"))?;
     let detail = match values.last() {
-        Some(rusqlite::types::Value::Blob(detail)) => detail.clone(),
-        _ => Vec::new(),
+        Some(rusqlite::types::Value::Blob(detail)) => detail.as_slice(),
+        _ => &[],
     };
-    insert.execute(rusqlite::params_from_iter(values)).map_err(salvaging("salvaging"))?;
     // An input that is not the one is lost; its entry still names its hash, and says so.
-    if let Some(blob) = input(source, seq, &detail) {
-        target
-            .execute(
-                "INSERT INTO blobs VALUES (?1, ?2, ?3)",
-                rusqlite::params![key(seq), blob.salt, blob.bytes],
-            )
-            .map_err(salvaging("salvaging"))?;
-    }
+    values.push(input(source, seq, detail).into());
+    target
+        .prepare_cached(INSERT_ENTRY)
+        .and_then(|mut insert| insert.execute(rusqlite::params_from_iter(values)))
+        .map_err(salvaging("salvaging"))?;
     let mut tiles = Vec::new();
     edge.push(leaf_hash(&store::entry_hash(target, seq)?), &mut tiles);
-    for tile in tiles {
-        target
-            .execute(
-                "INSERT INTO tiles VALUES (?1, ?2)",
-                rusqlite::params![tile_key(tile.id()), tile.as_bytes()],
-            )
-            .map_err(salvaging("salvaging"))?;
-    }
-    Ok(())
+    tiles
+        .iter()
+        .try_for_each(|tile| store::insert_tile(target, tile))
+        .map_err(salvaging("salvaging"))
 }
 
 /// The input that an entry's detail names, if it is there and intact.
-fn input(connection: &Connection, seq: u64, detail: &[u8]) -> Option<Blob> {
+fn input(connection: &Connection, seq: u64, detail: &[u8]) -> Option<Vec<u8>> {
     let named = named_input(detail)?;
-    let kept = read_blob(connection, seq).ok().flatten()?;
-    (kept.hash().hex() == named).then_some(kept)
-}
-
-/// The private input of an entry, if it has one.
-pub(crate) fn read_blob(connection: &Connection, seq: u64) -> rusqlite::Result<Option<Blob>> {
-    use rusqlite::OptionalExtension as _;
-    connection
-        .prepare_cached("SELECT salt, bytes FROM blobs WHERE seq = ?1")?
-        .query_row([key(seq)], |row| Ok(Blob { salt: row.get(0)?, bytes: row.get(1)? }))
-        .optional()
+    let kept = store::read_blob(connection, seq).ok().flatten()?;
+    (kept.hash().hex() == named).then(|| kept.into_salted())
 }

@@ -12,7 +12,7 @@ use crate::tree::{self, Tree};
 use crate::{
     ByteCheck, Checkpoint, ConsistencyProof, DetailView, InclusionProof, Layout, LedgerError,
     Located, Problem, ProtocolCheck, SigningKey, VerifyingKey, store, verify_bytes,
-    verify_protocol,
+    verify_protocol, verify_structure,
 };
 
 /// One segment as it was at one moment.
@@ -180,9 +180,17 @@ pub fn verify_segments(
 
 fn verify_segment(layout: &Layout, number: u32) -> Result<SegmentCheck, LedgerError> {
     let path = layout.segment(number);
-    let bytes = verify_bytes(&path)?;
-    let protocol = if bytes.findings.is_empty() { Some(verify_protocol(&path)?) } else { None };
-    Ok(SegmentCheck { number, bytes, protocol, memory: None })
+    let mut bytes = verify_bytes(&path)?;
+    let intact = bytes.findings.is_empty();
+    // The one reads pages and the other entries, each on one processor.
+    let (structure, protocol) = std::thread::scope(|scope| {
+        let structure = scope.spawn(|| verify_structure(&path));
+        let protocol = intact.then(|| verify_protocol(&path)).transpose();
+        (structure.join(), protocol)
+    });
+    let panicked = |_| LedgerError::Stopped("a verification thread panicked".to_owned());
+    bytes.findings.extend(structure.map_err(panicked)??);
+    Ok(SegmentCheck { number, bytes, protocol: protocol?, memory: None })
 }
 
 fn missing(number: u32) -> SegmentCheck {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use fluffy_base::Digest;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OpenFlags, Row, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, params};
 
 use crate::merkle::{Tile, TileId};
 use crate::{EntryView, LedgerError};
@@ -32,18 +32,14 @@ const SETTINGS: [(&str, &str); 5] = [
 
 /// Every object of the schema. A database with anything more, less or else is not a ledger: a
 /// trigger slipped in could rewrite what is inserted.
-const SCHEMA: [(&str, &str); 3] = [
-    (
-        "blobs",
-        "CREATE TABLE blobs (seq INTEGER PRIMARY KEY, salt BLOB NOT NULL, bytes BLOB NOT NULL) STRICT",
-    ),
+const SCHEMA: [(&str, &str); 2] = [
     (
         "entries",
         "CREATE TABLE entries (seq INTEGER PRIMARY KEY, entry_hash BLOB NOT NULL, \
          ts_ms INTEGER NOT NULL, request_id TEXT NOT NULL, actor TEXT NOT NULL, \
          intent TEXT NOT NULL, decision TEXT NOT NULL, state_from TEXT NOT NULL, \
          state_to TEXT NOT NULL, tool_name TEXT, params_hash BLOB, evidence_hash BLOB NOT NULL, \
-         error TEXT, detail BLOB NOT NULL) STRICT",
+         error TEXT, detail BLOB NOT NULL, input BLOB) STRICT",
     ),
     ("tiles", "CREATE TABLE tiles (id INTEGER PRIMARY KEY, hashes BLOB NOT NULL) STRICT"),
 ];
@@ -51,6 +47,10 @@ const SCHEMA: [(&str, &str); 3] = [
 /// The columns of an entry, in the order [`StoredEntry::from_row`] reads them.
 pub(crate) const ENTRY_COLUMNS: &str = "seq, entry_hash, ts_ms, request_id, actor, intent, \
      decision, state_from, state_to, tool_name, params_hash, evidence_hash, error, detail";
+
+/// Writes one row, columns in the order of the schema.
+pub(crate) const INSERT_ENTRY: &str =
+    "INSERT INTO entries VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15)";
 
 /// One row on its way into the database.
 #[derive(Debug)]
@@ -100,19 +100,37 @@ impl OwnedEntry {
 /// A private input, kept beside the entry that names its salted hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blob {
-    /// Sixteen random bytes, so that the hash tells nothing about a guessable input.
-    pub salt: [u8; 16],
-    /// The input.
-    pub bytes: Vec<u8>,
+    /// Salt and input in one, as they are hashed and stored.
+    salted: Vec<u8>,
 }
 
 impl Blob {
     /// Length of a salt.
-    pub(crate) const SALT_BYTES: usize = 16;
+    pub const SALT_BYTES: usize = 16;
 
-    /// `sha256(salt + bytes)`: the name under which a detail refers to the blob.
+    /// An input with sixteen random bytes, so that the hash tells nothing about a guessable one.
+    pub fn new(salt: [u8; Self::SALT_BYTES], input: &[u8]) -> Self {
+        Self { salted: [&salt, input].concat() }
+    }
+
+    /// The input without its salt.
+    pub fn input(&self) -> &[u8] {
+        self.salted.get(Self::SALT_BYTES..).unwrap_or_default()
+    }
+
+    /// `sha256(salt + input)`: the name under which a detail refers to the blob.
     pub fn hash(&self) -> Digest {
-        Digest::of_parts(&[&self.salt, &self.bytes])
+        Digest::of(&self.salted)
+    }
+
+    /// Salt and input, as they are stored.
+    pub(crate) fn into_salted(self) -> Vec<u8> {
+        self.salted
+    }
+
+    /// How many bytes are stored.
+    pub(crate) fn len(&self) -> usize {
+        self.salted.len()
     }
 }
 
@@ -123,6 +141,14 @@ pub(crate) struct StoredEntry<'a> {
     pub(crate) entry_hash: Digest,
     pub(crate) view: EntryView<'a>,
     pub(crate) detail: &'a [u8],
+}
+
+/// The input in the column after [`ENTRY_COLUMNS`].
+pub(crate) fn input_column<'a>(row: &'a Row<'_>) -> Result<Option<&'a [u8]>, RowError> {
+    match row.get_ref(14)? {
+        ValueRef::Null => Ok(None),
+        value => value.as_blob().map(Some).map_err(|_| RowError::Kind(14)),
+    }
 }
 
 impl<'a> StoredEntry<'a> {
@@ -217,7 +243,7 @@ pub(crate) fn open_reader(path: &Path) -> Result<Connection, LedgerError> {
     let connection = Connection::open_with_flags(path, flags)
         .map_err(LedgerError::database("opening the database"))?;
     let setup = "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; \
-                 PRAGMA mmap_size = 268435456; PRAGMA busy_timeout = 5000;";
+                 PRAGMA busy_timeout = 5000;";
     connection.execute_batch(setup).map_err(LedgerError::database("setting up the database"))?;
     Ok(connection)
 }
@@ -318,39 +344,52 @@ pub(crate) fn tile_key(id: TileId) -> i64 {
 }
 
 /// Writes rows in one transaction: all of them or none.
-pub(crate) fn insert(connection: &mut Connection, rows: &[NewRow]) -> rusqlite::Result<()> {
-    let transaction = connection.transaction()?;
-    {
-        let mut entry = transaction.prepare_cached(
-            "INSERT INTO entries VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14)",
-        )?;
-        let mut blob = transaction.prepare_cached("INSERT INTO blobs VALUES (?1, ?2, ?3)")?;
-        let mut tile = transaction.prepare_cached("INSERT INTO tiles VALUES (?1, ?2)")?;
-        for row in rows {
-            let e = &row.entry;
-            entry.execute(params![
-                key(row.seq),
-                row.entry_hash.as_bytes(),
-                key(e.ts_ms),
-                e.request_id,
-                e.actor,
-                e.intent,
-                e.decision,
-                e.state_from,
-                e.state_to,
-                e.tool_name,
-                e.params_hash.as_ref().map(Digest::as_bytes),
-                e.evidence_hash.as_bytes(),
-                e.error,
-                row.detail,
-            ])?;
-            if let Some(b) = &row.blob {
-                blob.execute(params![key(row.seq), b.salt, b.bytes])?;
-            }
-            for t in &row.tiles {
-                tile.execute(params![tile_key(t.id()), t.as_bytes()])?;
-            }
-        }
+pub(crate) fn insert(connection: &Connection, rows: &[NewRow]) -> rusqlite::Result<()> {
+    connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+    let written = rows
+        .iter()
+        .try_for_each(|row| insert_row(connection, row))
+        .and_then(|()| connection.prepare_cached("COMMIT")?.execute([]));
+    if let Err(error) = written {
+        // SQLite may have rolled back by itself; either way the caller accepts nothing more.
+        let _ = connection.execute_batch("ROLLBACK");
+        return Err(error);
     }
-    transaction.commit()
+    Ok(())
+}
+
+fn insert_row(connection: &Connection, row: &NewRow) -> rusqlite::Result<()> {
+    let e = &row.entry;
+    connection.prepare_cached(INSERT_ENTRY)?.execute(params![
+        key(row.seq),
+        row.entry_hash.as_bytes(),
+        key(e.ts_ms),
+        e.request_id,
+        e.actor,
+        e.intent,
+        e.decision,
+        e.state_from,
+        e.state_to,
+        e.tool_name,
+        e.params_hash.as_ref().map(Digest::as_bytes),
+        e.evidence_hash.as_bytes(),
+        e.error,
+        row.detail,
+        row.blob.as_ref().map(|blob| &blob.salted),
+    ])?;
+    row.tiles.iter().try_for_each(|tile| insert_tile(connection, tile))
+}
+
+/// Writes one complete tile.
+pub(crate) fn insert_tile(connection: &Connection, tile: &Tile) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare_cached("INSERT INTO tiles VALUES (?1, ?2)")?;
+    statement.execute(params![tile_key(tile.id()), tile.as_bytes()]).map(drop)
+}
+
+/// The private input of an entry, if it has one.
+pub(crate) fn read_blob(connection: &Connection, seq: u64) -> rusqlite::Result<Option<Blob>> {
+    let mut statement = connection.prepare_cached("SELECT input FROM entries WHERE seq = ?1")?;
+    let salted: Option<Option<Vec<u8>>> =
+        statement.query_row([key(seq)], |row| row.get(0)).optional()?;
+    Ok(salted.flatten().map(|salted| Blob { salted }))
 }

@@ -11,8 +11,10 @@ use crate::LedgerError;
 use crate::merkle::{self, Frontier, Pending, Tile, TileId, Tiled, TreeError, leaf_hash};
 use crate::store::{self, RowError, tile_key};
 
-/// How many tiles are remembered in each of two generations: 4 MiB at most.
-const GENERATION: usize = 1024;
+/// How many tiles above the lowest level are remembered in each of two generations: 16 MiB at most,
+/// and enough for all of a ledger of four million entries. The lowest level is read as it is needed:
+/// there are 32 times as many, and two proofs seldom want the same one.
+const GENERATION: usize = 4096;
 
 /// Reads the tree of one segment.
 #[derive(Debug)]
@@ -80,6 +82,9 @@ impl Tree {
     }
 
     fn tile(&self, id: TileId) -> Result<Arc<Tile>, TileError> {
+        if id.level == 0 {
+            return Ok(Arc::new(read_tile(&self.connection, id)?));
+        }
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(tile) = cache.get(id) {
             return Ok(tile);

@@ -20,7 +20,7 @@ use crate::ledger::wal_of;
 use crate::merkle::{Frontier, TILE_HEIGHT, TILE_WIDTH, Tile, TileId, leaf_hash};
 use crate::store::{self, ENTRY_COLUMNS, RowError, StoredEntry, key, tile_key};
 use crate::tree::read_tile;
-use crate::{Blob, LedgerError, Located, Problem};
+use crate::{LedgerError, Located, Problem};
 
 /// Entries of one chunk: a tile of level 2 stands on exactly one.
 const CHUNK: u64 = TILE_WIDTH * TILE_WIDTH * TILE_WIDTH;
@@ -44,7 +44,26 @@ pub struct ByteCheck {
     pub findings: Vec<Located>,
 }
 
-/// Verifies every byte the ledger means anything by.
+/// Verifies the file as a database: what SQLite has to say about its pages. It finds damage that
+/// changes nothing of what the ledger says, such as a wrong count of free bytes.
+pub fn verify_structure(path: &Path) -> Result<Vec<Located>, LedgerError> {
+    let checking = LedgerError::database("checking the file");
+    let connection = store::open_reader(path)?;
+    let lines = connection.prepare("PRAGMA quick_check(10)").and_then(|mut statement| {
+        let lines = statement.query_map([], |row| row.get::<_, String>(0))?;
+        lines.collect::<rusqlite::Result<Vec<_>>>()
+    });
+    match lines {
+        Err(error) => Ok(vec![Located::nowhere(damage(checking(error))?)]),
+        Ok(lines) => {
+            let problems = lines.into_iter().filter(|line| line != "ok");
+            Ok(problems.map(|line| Located::nowhere(Problem::Database(line))).collect())
+        }
+    }
+}
+
+/// Verifies every byte the ledger means anything by: every row of every table, read through the
+/// database's own tree and held against hashes.
 pub fn verify_bytes(path: &Path) -> Result<ByteCheck, LedgerError> {
     let connection = store::open_reader(path)?;
     let mut findings = Vec::new();
@@ -142,14 +161,6 @@ fn structure(
     }
     let setting = store::settings_problem(connection).map_err(database("reading"))?;
     findings.extend(setting.map(|problem| Located::nowhere(Problem::Database(problem))));
-    let mut statement =
-        connection.prepare("PRAGMA quick_check(10)").map_err(database("checking the file"))?;
-    let lines = statement
-        .query_map([], |row| row.get::<_, String>(0))
-        .and_then(Iterator::collect::<rusqlite::Result<Vec<_>>>)
-        .map_err(database("checking the file"))?;
-    let problems = lines.into_iter().filter(|line| line != "ok");
-    findings.extend(problems.map(|line| Located::nowhere(Problem::Database(line))));
     if let Some(problem) = length_problem(connection, path)? {
         findings.push(Located::nowhere(Problem::Database(problem)));
     }
@@ -332,9 +343,6 @@ pub(crate) fn strays(connection: &Connection, size: u64) -> Result<Vec<Located>,
     if outside("entries", "seq").map_err(counting("counting rows"))? {
         find("an entry with a number below 0");
     }
-    if outside("blobs", "seq").map_err(counting("counting rows"))? {
-        find("an input that belongs to no entry");
-    }
     if tiles().map_err(counting("counting rows"))? {
         find("a tile that the tree does not have");
     }
@@ -365,22 +373,19 @@ impl<'a> Chunk<'a> {
         };
         let connection = self.connection;
         let mut entries = connection.prepare_cached(&format!(
-            "SELECT {ENTRY_COLUMNS} FROM entries WHERE seq >= ?1 AND seq < ?2 ORDER BY seq"
+            "SELECT {ENTRY_COLUMNS}, input FROM entries WHERE seq >= ?1 AND seq < ?2 ORDER BY seq"
         ))?;
-        let mut blobs = connection.prepare_cached(
-            "SELECT seq, salt, bytes FROM blobs WHERE seq >= ?1 AND seq < ?2 ORDER BY seq",
-        )?;
-        let bounds = [key(self.range.start), key(self.range.end)];
-        let mut rows = entries.query(bounds)?;
-        let mut inputs = Inputs { rows: blobs.query(bounds)?, waiting: None };
-        inputs.advance()?;
+        let mut rows = entries.query([key(self.range.start), key(self.range.end)])?;
         while let Some(row) = rows.next()? {
             let entry = StoredEntry::from_row(row)?;
             if entry.seq != self.next {
                 self.pass_over(entry.seq);
                 prev = None;
             }
-            self.entry(&entry, prev, &mut inputs)?;
+            self.entry(&entry, prev)?;
+            if let Some(problem) = input_problem(entry.detail, store::input_column(row)?) {
+                self.find(entry.seq, problem);
+            }
             prev = Some(entry.entry_hash);
             self.next += 1;
         }
@@ -401,12 +406,7 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    fn entry(
-        &mut self,
-        entry: &StoredEntry<'_>,
-        prev: Option<Digest>,
-        inputs: &mut Inputs<'_>,
-    ) -> Result<(), RowError> {
+    fn entry(&mut self, entry: &StoredEntry<'_>, prev: Option<Digest>) -> Result<(), RowError> {
         if let Some(prev) = prev {
             let computed = entry.view.hash(&prev, &mut self.scratch);
             if computed != entry.entry_hash {
@@ -416,9 +416,6 @@ impl<'a> Chunk<'a> {
         let computed = Digest::of(entry.detail);
         if Some(computed) != entry.view.evidence_hash {
             self.find(entry.seq, Problem::DetailHash);
-        }
-        if let Some(problem) = inputs.check(entry)? {
-            self.find(entry.seq, problem);
         }
         let mut tiles = Vec::new();
         self.edge.push(leaf_hash(&entry.entry_hash), &mut tiles);
@@ -471,52 +468,14 @@ fn compare_tile(
     Ok(())
 }
 
-/// The private inputs, read in step with the entries.
-struct Inputs<'a> {
-    rows: rusqlite::Rows<'a>,
-    /// Number and hash of the next input; no hash where it cannot be one.
-    waiting: Option<(u64, Option<Digest>)>,
-}
-
-impl Inputs<'_> {
-    fn advance(&mut self) -> Result<(), RowError> {
-        self.waiting = match self.rows.next()? {
-            None => None,
-            Some(row) => {
-                let bytes = |column: usize| -> Result<&[u8], RowError> {
-                    row.get_ref(column)?.as_blob().map_err(|_| RowError::Kind(column))
-                };
-                let seq = u64::try_from(row.get::<_, i64>(0)?).map_err(|_| RowError::Kind(0))?;
-                // The salt's length is fixed, or bytes could move between the two unnoticed.
-                let (salt, input) = (bytes(1)?, bytes(2)?);
-                let whole = salt.len() == Blob::SALT_BYTES;
-                Some((seq, whole.then(|| Digest::of_parts(&[salt, input]))))
-            }
-        };
-        Ok(())
-    }
-
-    /// Compares the entry's input with the hash its detail names.
-    fn check(&mut self, entry: &StoredEntry<'_>) -> Result<Option<Problem>, RowError> {
-        let named = named_input(entry.detail);
-        // Inputs of missing entries are passed over with them.
-        while self.waiting.is_some_and(|(seq, _)| seq < entry.seq) {
-            self.advance()?;
-        }
-        let kept = match self.waiting {
-            Some((seq, hash)) if seq == entry.seq => {
-                self.advance()?;
-                Some(hash)
-            }
-            _ => None,
-        };
-        Ok(match (named, kept) {
-            (None, None) => None,
-            (Some(named), Some(Some(kept))) if named == kept.hex() => None,
-            (Some(_), Some(_)) => Some(Problem::InputHash),
-            (Some(_), None) => Some(Problem::InputMissing),
-            (None, Some(_)) => Some(Problem::Stray("an input that its entry does not name")),
-        })
+/// What is wrong with an entry's kept input, held against the hash that its detail names.
+fn input_problem(detail: &[u8], kept: Option<&[u8]>) -> Option<Problem> {
+    match (named_input(detail), kept) {
+        (None, None) => None,
+        (Some(named), Some(kept)) if named == Digest::of(kept).hex() => None,
+        (Some(_), Some(_)) => Some(Problem::InputHash),
+        (Some(_), None) => Some(Problem::InputMissing),
+        (None, Some(_)) => Some(Problem::Stray("an input that its entry does not name")),
     }
 }
 

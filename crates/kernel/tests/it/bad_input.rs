@@ -83,7 +83,7 @@ fn the_input_is_kept_as_it_came_and_shown_only_in_excerpt() {
     let text = format!("nonsense \u{1b}[2J {}", "x".repeat(10_000));
     let receipt = kernel.submit_json(text.as_bytes());
     let blob = input_of(&lab.database(), receipt.entry.unwrap()).unwrap().unwrap();
-    assert_eq!(blob.bytes, text.as_bytes());
+    assert_eq!(blob.input(), text.as_bytes());
     let last = lab.last();
     assert_eq!(detail(&last).input_blob, Some(blob.hash()));
     let summary = detail(&last).input_summary.unwrap().into_owned();

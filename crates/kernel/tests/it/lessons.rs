@@ -31,7 +31,7 @@ fn lesson_l01_what_is_checked_hashed_run_and_recorded_is_the_tool_calls_params()
     let last = lab.last();
     assert_eq!(last.entry.params_hash, Some(Digest::of(inner.as_bytes())));
     assert_eq!(detail(&last).input_summary.as_deref(), Some(inner));
-    let kept = input_of(&lab.database(), receipt.entry.unwrap()).unwrap().unwrap().bytes;
+    let kept = input_of(&lab.database(), receipt.entry.unwrap()).unwrap().unwrap().input().to_vec();
     assert_eq!(KernelRequest::parse(&kept), Ok(request));
 }
 

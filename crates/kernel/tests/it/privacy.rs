@@ -72,9 +72,9 @@ fn the_full_input_is_kept_privately_under_a_salted_hash() {
     let request = call("r", "echo", &format!(r#"{{"text":"{SECRET}"}}"#));
     let receipt = kernel.submit(request.clone());
     let blob = input_of(&lab.database(), receipt.entry.unwrap()).unwrap().unwrap();
-    assert_eq!(blob.bytes, request.canonical().as_bytes());
+    assert_eq!(blob.input(), request.canonical().as_bytes());
     assert_eq!(detail(&lab.last()).input_blob, Some(blob.hash()));
-    assert_ne!(blob.hash(), Digest::of(&blob.bytes));
+    assert_ne!(blob.hash(), Digest::of(blob.input()));
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn inputs_are_kept_beside_their_entries() {
     let ledger = place.started(1);
     let inputs = [vec![], vec![0; 3], vec![0xff; 70_000], (0..=255).collect()];
     for bytes in inputs {
-        let blob = Blob { salt: [bytes.len() as u8; 16], bytes };
+        let blob = Blob::new([bytes.len() as u8; 16], &bytes);
         let mut record = numbered(&ledger, 1);
         record.input = Some(blob.clone());
         let seq = ledger.append(record).unwrap().seq;
@@ -176,7 +176,7 @@ fn lesson_l20_a_record_that_is_too_large_is_refused_alone() {
     let place = Place::new();
     let ledger = place.started(1);
     let mut record = numbered(&ledger, 1);
-    record.input = Some(Blob { salt: [0; 16], bytes: vec![0; (64 << 20) + 1] });
+    record.input = Some(Blob::new([0; 16], &vec![0; (64 << 20) + 1]));
     let before = ledger.size();
     assert!(matches!(ledger.append(record), Err(LedgerError::TooLarge { .. })));
     assert_eq!(ledger.size(), before);

@@ -149,7 +149,7 @@ pub(crate) fn refused(ledger: &Ledger, number: u64) -> Record {
 
 pub(crate) fn blob(number: u64) -> Blob {
     let salt = Digest::of(&number.to_le_bytes());
-    Blob { salt: *salt.as_bytes().first_chunk().unwrap(), bytes: vec![number as u8; 40] }
+    Blob::new(*salt.as_bytes().first_chunk().unwrap(), &[number as u8; 40])
 }
 
 pub(crate) fn records(path: &Path) -> Vec<StoredRecord> {
@@ -168,7 +168,6 @@ pub(crate) fn dump(path: &Path) -> rusqlite::Result<String> {
     for sql in [
         "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name",
         "SELECT * FROM entries ORDER BY seq",
-        "SELECT * FROM blobs ORDER BY seq",
         "SELECT * FROM tiles ORDER BY id",
     ] {
         let mut statement = connection.prepare(sql)?;
@@ -292,7 +291,11 @@ pub(crate) fn copy_dir(from: &Path, to: &Path) {
         if entry.file_type().unwrap().is_dir() {
             copy_dir(&entry.path(), &target);
         } else {
-            fs::copy(entry.path(), target).unwrap();
+            match fs::copy(entry.path(), target) {
+                // A file on its way to another name may be gone by now.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                copied => drop(copied.unwrap()),
+            }
         }
     }
 }

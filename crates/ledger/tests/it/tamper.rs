@@ -63,10 +63,8 @@ fn a_cut_tail_is_missed_by_the_memory_however_much_is_cut() {
     for cut in [1, 4, 5, 40, 98, 99, 100] {
         let place = Place::filled(SIZE);
         place.tamper(|connection| {
-            for table in ["entries", "blobs"] {
-                let sql = format!("DELETE FROM {table} WHERE seq >= {}", SIZE - cut);
-                connection.execute(&sql, []).unwrap();
-            }
+            let sql = format!("DELETE FROM entries WHERE seq >= {}", SIZE - cut);
+            connection.execute(&sql, []).unwrap();
             let tiles = (SIZE - cut) / 32;
             connection.execute("DELETE FROM tiles WHERE id >= ?1", [tiles as i64]).unwrap();
             // As if it had never been longer.
@@ -91,7 +89,7 @@ fn swapped_copied_and_renumbered_entries_are_found() {
     check("UPDATE entries SET seq = -1 WHERE seq = 50", Some(50));
     check("UPDATE entries SET seq = -9223372036854775808 WHERE seq = 50", Some(50));
     let columns = "entry_hash, ts_ms, request_id, actor, intent, decision, state_from, state_to, \
-                   tool_name, params_hash, evidence_hash, error, detail";
+                   tool_name, params_hash, evidence_hash, error, detail, input";
     let copy = |from: i64, to: i64| {
         format!(
             "INSERT INTO entries (seq, {columns}) SELECT {to}, {columns} FROM entries WHERE seq = {from}"
@@ -105,10 +103,8 @@ fn swapped_copied_and_renumbered_entries_are_found() {
 
 #[test]
 fn what_belongs_to_nothing_is_found() {
-    let salt = "x'00112233445566778899aabbccddeeff'";
-    check(&format!("INSERT INTO blobs VALUES (3, {salt}, x'00')"), Some(3));
-    check(&format!("INSERT INTO blobs VALUES (100, {salt}, x'00')"), None);
-    check(&format!("INSERT INTO blobs VALUES (-1, {salt}, x'00')"), None);
+    let input = "x'00112233445566778899aabbccddeeff00'";
+    check(&format!("UPDATE entries SET input = {input} WHERE seq = 3"), Some(3));
     check("INSERT INTO tiles SELECT 3, hashes FROM tiles WHERE id = 0", None);
     check("INSERT INTO tiles SELECT -1, hashes FROM tiles WHERE id = 0", None);
     check("INSERT INTO tiles SELECT (1 << 56), hashes FROM tiles WHERE id = 0", None);
@@ -117,21 +113,14 @@ fn what_belongs_to_nothing_is_found() {
 
 #[test]
 fn lost_inputs_and_tiles_are_found() {
-    check("DELETE FROM blobs WHERE seq = 55", Some(55));
-    check("UPDATE blobs SET seq = 56 WHERE seq = 55", Some(55));
+    check("UPDATE entries SET input = NULL WHERE seq = 55", Some(55));
+    check("UPDATE entries SET input = x'' WHERE seq = 55", Some(55));
     check("DELETE FROM tiles WHERE id = 1", Some(32));
     check("UPDATE tiles SET hashes = x'00' WHERE id = 2", Some(64));
     check("UPDATE tiles SET id = 5 WHERE id = 2", Some(64));
     let swap = "UPDATE tiles SET id = 9 WHERE id = 0; UPDATE tiles SET id = 0 WHERE id = 1; \
                 UPDATE tiles SET id = 1 WHERE id = 9;";
     check(swap, Some(0));
-}
-
-#[test]
-fn bytes_cannot_move_between_an_input_and_its_salt() {
-    let moved = "UPDATE blobs SET salt = CAST(salt || substr(bytes, 1, 1) AS BLOB), \
-                bytes = CAST(substr(bytes, 2) AS BLOB) WHERE seq = 15";
-    check(moved, Some(15));
 }
 
 #[test]
@@ -144,7 +133,7 @@ fn a_changed_schema_is_found() {
     check(rewrite, None);
     check("DROP TABLE tiles", None);
     check("ALTER TABLE entries ADD COLUMN more TEXT", None);
-    check("ALTER TABLE blobs RENAME TO inputs", None);
+    check("ALTER TABLE tiles RENAME TO pieces", None);
     check("PRAGMA application_id = 0", None);
     check("PRAGMA user_version = 2", None);
     check("PRAGMA journal_mode = DELETE; PRAGMA auto_vacuum = FULL; VACUUM", None);
@@ -260,8 +249,7 @@ fn anywhere() -> impl Strategy<Value = (&'static str, &'static str, f64, f64, u8
         ("entries", "evidence_hash"),
         ("entries", "error"),
         ("entries", "detail"),
-        ("blobs", "salt"),
-        ("blobs", "bytes"),
+        ("entries", "input"),
         ("tiles", "hashes"),
     ]);
     (cells, 0.0..1.0, 0.0..1.0, 1_u8..).prop_map(|((t, c), row, byte, how)| (t, c, row, byte, how))
