@@ -15,6 +15,9 @@ const EVERY: Duration = Duration::from_secs(60);
 /// How long an operational entry may wait for its sync.
 const SOON: Duration = Duration::from_millis(500);
 
+/// Syncs that only clear a backlog are at least so far apart: a flood of entries is not made to wait for
+/// the disk three hundred times a second.
+const SYNC_EVERY: Duration = Duration::from_millis(50);
 /// Signatures are at least so far apart: a flood of refusals is signed ten times a second.
 const SIGN_EVERY: Duration = Duration::from_millis(100);
 
@@ -29,6 +32,8 @@ pub(crate) struct Bell {
 struct Wants {
     /// When what waits for its sync must be synced.
     sync_by: Option<Instant>,
+    /// When the last such sync began.
+    synced: Option<Instant>,
     /// When the tree must be signed.
     sign_by: Option<Instant>,
     /// When it was signed last.
@@ -80,10 +85,15 @@ impl Bell {
         self.set(|wants| wants.sync_by = wants.sync_by.or(Some(by)));
     }
 
-    /// Enough waits for a sync.
+    /// Enough waits for a sync: at once, or a moment after the last time.
     pub(crate) fn want_sync_now(&self) {
-        let by = now();
-        self.set(|wants| wants.sync_by = Some(by));
+        let now = now();
+        let mut wants = self.lock();
+        let by = wants.synced.map_or(now, |synced| now.max(synced + SYNC_EVERY));
+        if wants.sync_by.is_none_or(|earlier| by < earlier) {
+            wants.sync_by = Some(by);
+            self.ring.notify_one();
+        }
     }
 
     /// The tree should be signed: at once, or a moment after the last time.
@@ -124,7 +134,7 @@ impl Bell {
             match wants.due(now, moved) {
                 Ok(work) => {
                     match work {
-                        Work::Sync => wants.sync_by = None,
+                        Work::Sync => (wants.sync_by, wants.synced) = (None, Some(now)),
                         Work::Sign => (wants.sign_by, wants.signed) = (None, Some(now)),
                         Work::MoveLog => wants.writes = 0,
                         Work::Stop => {}

@@ -333,6 +333,9 @@ fn examine(
     };
     drop(connection);
     let connection = store::open_writer(&path)?;
+    if let Some(problem) = store::writing_problem(&connection, &path)? {
+        return Ok(Err(Located::nowhere(Problem::Database(problem))));
+    }
     Ok(Ok(Opened { segment, connection, frontier, head, kernel_id, broken: None }))
 }
 

@@ -235,6 +235,23 @@ pub(crate) fn open_writer(path: &Path) -> Result<Connection, LedgerError> {
     Ok(connection)
 }
 
+/// What keeps an open segment from being written to. A file whose header forbids it is damaged; one
+/// that the user may not write is an error.
+pub(crate) fn writing_problem(
+    connection: &Connection,
+    path: &Path,
+) -> Result<Option<String>, LedgerError> {
+    // SQLite reads the header with the first statement.
+    let read = size(connection).and_then(|_| connection.is_readonly(rusqlite::MAIN_DB));
+    if !read.map_err(LedgerError::database("opening the database"))? {
+        return Ok(None);
+    }
+    // Asked without opening the file: closing it again would drop SQLite's locks on it.
+    rustix::fs::access(path, rustix::fs::Access::WRITE_OK)
+        .map_err(|error| LedgerError::file("write", path)(error.into()))?;
+    Ok(Some("the file's header says that it may not be written".to_owned()))
+}
+
 /// Opens a segment for reading; a writer may be at work at the same time.
 pub(crate) fn open_reader(path: &Path) -> Result<Connection, LedgerError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY

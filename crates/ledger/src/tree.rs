@@ -47,8 +47,12 @@ impl From<rusqlite::Error> for TileError {
 }
 
 impl Tree {
+    /// Opens the tree for one look at it: all reads are of one moment, and none of them has to take
+    /// the database's locks again.
     pub(crate) fn open(path: &Path) -> Result<Self, LedgerError> {
-        Ok(Self { connection: store::open_reader(path)?, cache: Mutex::default() })
+        let connection = store::open_reader(path)?;
+        connection.execute_batch("BEGIN").map_err(LedgerError::database("reading"))?;
+        Ok(Self { connection, cache: Mutex::default() })
     }
 
     /// The root the tree had at `size`.

@@ -157,6 +157,17 @@ fn a_trigger_that_would_rewrite_entries_never_runs() {
 }
 
 #[test]
+fn a_file_whose_header_forbids_writing_is_a_break_and_not_a_dead_ledger() {
+    use std::os::unix::fs::FileExt as _;
+    let place = Place::filled(SIZE);
+    let file = std::fs::OpenOptions::new().write(true).open(place.db()).unwrap();
+    file.write_all_at(&[3], 18).unwrap();
+    let broken = opens_with_a_break(&place);
+    assert!(broken.found.to_string().contains("may not be written"), "{}", broken.found);
+    assert_eq!(broken.salvaged, SIZE);
+}
+
+#[test]
 fn a_cut_tail_is_a_break_that_the_snapshot_repairs() {
     for with_snapshots in [true, false] {
         let place = if with_snapshots { Place::filled(SIZE) } else { without_snapshots(SIZE) };
