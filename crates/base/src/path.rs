@@ -17,6 +17,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::is_invisible;
 use crate::{Excerpt, normalised};
 
 const MAX_BYTES: usize = 4096;
@@ -150,20 +151,16 @@ fn check_characters(composed: &str, text: &str) -> Result<(), PathError> {
         if c == '\\' {
             return Err(PathError::BackSlash(shown(text)));
         }
-        if c.is_control() || is_format(c) {
+        if c.is_control() || is_hidden(c) {
             return Err(PathError::Invisible { path: shown(text), code: c.into() });
         }
     }
     Ok(())
 }
 
-/// Characters that steer the text around them and show nothing themselves: zero width, direction,
-/// line and paragraph ends, tags. Variation selectors are not among them, for the sake of emoji.
-fn is_format(c: char) -> bool {
-    matches!(c,
-        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
-        | '\u{e0000}'..='\u{e007f}')
+/// Characters that nobody sees in a name. Variation selectors are let through, for the sake of emoji.
+fn is_hidden(c: char) -> bool {
+    is_invisible(c) && !matches!(c, '\u{fe00}'..='\u{fe0f}')
 }
 
 fn check_component(name: &str, text: &str) -> Result<(), PathError> {

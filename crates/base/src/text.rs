@@ -54,7 +54,7 @@ pub fn masked(text: &str) -> Cow<'_, str> {
 /// written as escapes.
 pub fn sanitised(text: &str) -> Cow<'_, str> {
     let text = masked(text);
-    let unsafe_char = |c: char| c.is_control() || is_invisible(c) || is_line_end(c);
+    let unsafe_char = |c: char| c.is_control() || is_invisible(c);
     if !text.contains(unsafe_char) {
         return text;
     }
@@ -100,15 +100,12 @@ impl fmt::Display for Excerpt<'_> {
     }
 }
 
-fn is_line_end(c: char) -> bool {
-    matches!(c, '\u{2028}' | '\u{2029}')
-}
-
-/// Characters that have no width of their own: format characters, fillers, selectors, tags.
-fn is_invisible(c: char) -> bool {
+/// Characters that nobody sees: format characters, line and paragraph separators, fillers, selectors,
+/// tags.
+pub(crate) fn is_invisible(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
-        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
         | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
         | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')

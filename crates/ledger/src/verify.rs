@@ -97,15 +97,7 @@ pub(crate) fn verify_range(
     connection: &Connection,
     range: Range<u64>,
 ) -> Result<Vec<Located>, LedgerError> {
-    let mut chunk = Chunk::new(connection, range);
-    match chunk.run() {
-        Ok(()) => {}
-        Err(error) => {
-            let problem = damage(error.into())?;
-            chunk.findings.push(Located { seq: Some(chunk.next), problem });
-        }
-    }
-    Ok(chunk.findings)
+    Ok(Chunk::judged(connection, range)?.findings)
 }
 
 /// Whether an error is damage to report or a failure to pass on.
@@ -268,14 +260,7 @@ fn check_chunk(
     index: u64,
     range: Range<u64>,
 ) -> Result<ChunkOutcome, LedgerError> {
-    let mut chunk = Chunk::new(connection, range);
-    match chunk.run() {
-        Ok(()) => {}
-        Err(error) => {
-            let problem = damage(error.into())?;
-            chunk.findings.push(Located { seq: Some(chunk.next), problem });
-        }
-    }
+    let chunk = Chunk::judged(connection, range)?;
     let root = chunk.edge.root();
     Ok(ChunkOutcome { index, edge: chunk.edge, root, findings: chunk.findings })
 }
@@ -360,10 +345,16 @@ struct Chunk<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    fn new(connection: &'a Connection, range: Range<u64>) -> Self {
+    /// A run that went as far as the file can be read.
+    fn judged(connection: &'a Connection, range: Range<u64>) -> Result<Self, LedgerError> {
         let next = range.start;
         let (edge, findings, scratch) = (Frontier::default(), Vec::new(), Vec::new());
-        Self { connection, range, next, edge, findings, scratch }
+        let mut chunk = Self { connection, range, next, edge, findings, scratch };
+        if let Err(error) = chunk.run() {
+            let problem = damage(error.into())?;
+            chunk.findings.push(Located { seq: Some(chunk.next), problem });
+        }
+        Ok(chunk)
     }
 
     fn run(&mut self) -> Result<(), RowError> {

@@ -1,8 +1,6 @@
 //! `fluffy audit export`: evidence for an outsider.
 
-use std::fs::OpenOptions;
 use std::io::{BufWriter, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 
 use fluffy_base::{Clock as _, SessionId, SystemClock};
 use fluffy_ledger::{ExportOptions, Segment, export};
@@ -23,14 +21,7 @@ pub(crate) fn run(place: &Place, args: &ExportArgs, output: &mut Output) -> Resu
         return Ok(DONE);
     }
     let failed = |source| CliError::File { action: "write", path: args.out.clone(), source };
-    let file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&args.out)
-        .map_err(failed)?;
-    let mut file = BufWriter::new(file);
+    let mut file = BufWriter::new(super::create(&args.out)?);
     let exported = export(&segment, &key, &options, &mut file)?;
     file.flush().map_err(failed)?;
     let withheld = match exported.withheld {

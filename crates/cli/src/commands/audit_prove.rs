@@ -24,7 +24,7 @@ pub(crate) fn run(place: &Place, args: &ProveArgs, output: &mut Output) -> Resul
     match &args.out {
         None => output.line(proof)?,
         Some(path) => {
-            write(path, &format!("{proof}\n"))?;
+            super::write(path, format!("{proof}\n").as_bytes())?;
             output.line(format!("Wrote {}.", path.display()))?;
             output.line(format!("Verify with: fluffy audit verify --proof {}", path.display()))?;
         }
@@ -41,12 +41,4 @@ fn number_of(text: &str, path: &Path) -> Result<u64, CliError> {
     }
     let hash: Digest = text.parse().map_err(|_| unknown("a number or the hash of an entry"))?;
     find_entry(path, &hash)?.ok_or_else(|| unknown("the hash of an entry in this ledger"))
-}
-
-fn write(path: &Path, text: &str) -> Result<(), CliError> {
-    use std::io::Write as _;
-    let failed = |source| CliError::File { action: "write", path: path.to_owned(), source };
-    let mut options = std::fs::OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).open(path).map_err(failed)?;
-    file.write_all(text.as_bytes()).map_err(failed)
 }

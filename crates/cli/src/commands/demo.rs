@@ -1,7 +1,6 @@
 //! `fluffy demo`: requests judged, executed and proved, and a forgery found.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use fluffy_base::{Clock as _, KernelReceipt, ReceiptStatus, SystemClock};
 use fluffy_kernel::{Kernel, KernelConfig, Registry, SessionStart};
@@ -80,7 +79,6 @@ fn submit_all(place: &Place, output: &mut Output) -> Result<(), CliError> {
     let registry = Registry::with_builtins()?;
     let mut config = KernelConfig::new(policy, registry, place.layout(), place.key()?);
     config.session = SessionStart::New;
-    config.clock = Arc::new(SystemClock);
     let kernel = Kernel::boot(config)?;
     super::kernel_submit::tell_of_break(kernel.ledger_report(), output);
     for (title, request) in REQUESTS {
@@ -132,7 +130,7 @@ fn write_bundle(place: &Place, path: &Path) -> Result<(), CliError> {
     let options = ExportOptions { exported_at_ms: SystemClock.now_ms(), ..Default::default() };
     let mut text = Vec::new();
     export(&segment, &place.key()?, &options, &mut text)?;
-    write(path, &text)
+    super::write(path, &text)
 }
 
 /// A copy of the bundle in which one name was changed.
@@ -140,14 +138,6 @@ fn forge(bundle: &Path) -> Result<PathBuf, CliError> {
     let text = super::read_bounded(bundle, 1 << 30)?;
     let text = String::from_utf8(text).map_err(|_| CliError::NotText(bundle.to_owned()))?;
     let forged = bundle.with_file_name("forged.json");
-    write(&forged, text.replacen(FORGED.0, FORGED.1, 1).as_bytes())?;
+    super::write(&forged, text.replacen(FORGED.0, FORGED.1, 1).as_bytes())?;
     Ok(forged)
-}
-
-fn write(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
-    use std::io::Write as _;
-    let failed = |source| CliError::File { action: "write", path: path.to_owned(), source };
-    let mut options = std::fs::OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).open(path).map_err(failed)?;
-    file.write_all(bytes).map_err(failed)
 }

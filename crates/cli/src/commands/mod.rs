@@ -71,6 +71,21 @@ fn policy(place: &Place, named: Option<&Path>) -> Result<PolicyFile, CliError> {
     Ok(PolicyFile::parse(&path.display().to_string(), &text)?)
 }
 
+/// Opens a file for an answer, private to the user: what it replaces is emptied.
+fn create(path: &Path) -> Result<std::fs::File, CliError> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let failed = |source| CliError::File { action: "write", path: path.to_owned(), source };
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600).open(path).map_err(failed)
+}
+
+/// Writes a file for an answer.
+fn write(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
+    use std::io::Write as _;
+    let failed = |source| CliError::File { action: "write", path: path.to_owned(), source };
+    create(path)?.write_all(bytes).map_err(failed)
+}
+
 /// Reads a file of at most `limit` bytes; of a larger one, the beginning.
 fn read_bounded(path: &Path, limit: u64) -> Result<Vec<u8>, CliError> {
     use std::io::Read as _;
