@@ -74,18 +74,28 @@ impl CliError {
         Explained { what: self.to_string(), why, fix, code }
     }
 
+    /// Why, where no cause says it.
     fn reason(&self) -> String {
-        match self {
-            Self::NoHome => "there is no place for the ledger and its key".to_owned(),
-            Self::NoLedger => "nothing was submitted from this directory so far".to_owned(),
-            Self::NotADirectory(_) => "a project is a directory".to_owned(),
-            Self::NotText(_) => "a policy is a text file".to_owned(),
-            Self::Ledger(LedgerError::Locked { .. })
-            | Self::Kernel(KernelError::Ledger(LedgerError::Locked { .. })) => {
-                "one kernel at a time writes the ledger of a project".to_owned()
-            }
-            _ => "see above".to_owned(),
-        }
+        let text = match self {
+            Self::NoCurrentDir => "it was removed, or may not be entered",
+            Self::NoHome => "there is no place for the ledger and its key",
+            Self::NotADirectory(_) => "a project is a directory",
+            Self::NotText(_) => "a policy is a text file",
+            Self::Value { .. } => "it is none of what is accepted there",
+            Self::NoLedger => "nothing was submitted from this directory so far",
+            Self::Halt(_) => "it answered with an error",
+            Self::Ledger(error) | Self::Kernel(KernelError::Ledger(error)) => ledger_reason(error),
+            Self::Kernel(KernelError::NoRandomness) => "ids and salts need random bytes",
+            // These have a cause of their own.
+            Self::Project { .. }
+            | Self::File { .. }
+            | Self::Output(_)
+            | Self::Policy(_)
+            | Self::Proof { .. }
+            | Self::Registry(_)
+            | Self::Kernel(KernelError::State(_)) => "the operation failed",
+        };
+        text.to_owned()
     }
 
     fn remedy(&self) -> (String, u8) {
@@ -114,6 +124,26 @@ impl CliError {
                 say("make /dev/urandom available to this process", FAILED)
             }
         }
+    }
+}
+
+fn ledger_reason(error: &LedgerError) -> &'static str {
+    match error {
+        LedgerError::Locked { .. } => "one kernel at a time writes the ledger of a project",
+        LedgerError::Stopped(_) => "what cannot be recorded is not done",
+        LedgerError::Damaged(_) => {
+            "it was changed by something else than a kernel, or the disk fails"
+        }
+        LedgerError::NoRandomness => "keys and salts need random bytes",
+        LedgerError::NoSuchEntry { .. } => "the number is beyond the last entry",
+        LedgerError::Pattern { .. } => "a pattern that cannot be read would withhold nothing",
+        LedgerError::TooLarge { .. } => "an entry has to fit into the ledger",
+        // These have a cause of their own.
+        LedgerError::File { .. }
+        | LedgerError::Database { .. }
+        | LedgerError::Key(_)
+        | LedgerError::Checkpoint(_)
+        | LedgerError::Rotation(_) => "the operation failed",
     }
 }
 

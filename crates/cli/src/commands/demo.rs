@@ -67,9 +67,10 @@ pub(crate) fn run(environment: &Environment, output: &mut Output) -> Result<u8, 
     let found = verify_bundle(&forged, None)?;
     show_findings(&found, output)?;
     output.line("")?;
-    output.line(format!("Look around:  fluffy audit verify --bundle {}", bundle.display()))?;
+    let program = &environment.program;
     output
-        .line("Start yourself:  fluffy kernel submit --json < requests.jsonl; fluffy audit log")?;
+        .line(format!("Look around:     {program} audit verify --bundle {}", bundle.display()))?;
+    output.line(format!("Start yourself:  {program} kernel submit --json < requests.jsonl"))?;
     let ok = intact && genuine.findings.is_empty() && !found.findings.is_empty();
     Ok(if ok { DONE } else { FAILED })
 }

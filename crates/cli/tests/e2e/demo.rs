@@ -37,8 +37,8 @@ fn the_demo_shows_a_denial_with_its_reason_exports_verifies_and_finds_a_forgery(
         entry 4: the entry's hash is <hash>, but its fields give <hash>
         the bundle was changed after it was sealed
 
-    Look around:  fluffy audit verify --bundle <dir>/state/fluffy/demo/evidence.json
-    Start yourself:  fluffy kernel submit --json < requests.jsonl; fluffy audit log
+    Look around:     <fluffy> audit verify --bundle <dir>/state/fluffy/demo/evidence.json
+    Start yourself:  <fluffy> kernel submit --json < requests.jsonl
     "##);
 }
 

@@ -103,9 +103,10 @@ pub(crate) fn request(id: &str, actor: &str, intent: &str, call: &str) -> String
     )
 }
 
-/// What differs from run to run, made the same: hashes, keys, times, the directory.
+/// What differs from run to run, made the same: hashes, the directory, the program.
 pub(crate) fn steady(text: &str, user: &User) -> String {
     let text = text.replace(&user.project.path("").display().to_string(), "<dir>/");
+    let text = text.replace(env!("CARGO_BIN_EXE_fluffy"), "<fluffy>");
     let mut out = String::new();
     let mut word = String::new();
     for c in text.chars().chain(['\n']) {

@@ -198,6 +198,41 @@ fn the_state_is_private_to_the_user() {
 }
 
 #[test]
+fn an_ordinary_user_works_and_one_who_may_not_write_the_state_is_told_why() {
+    use std::os::unix::fs::{PermissionsExt as _, chown};
+    use std::os::unix::process::CommandExt as _;
+    let user = User::new();
+    let mode = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    // As root nothing is forbidden, so root becomes somebody else, with a copy it can reach.
+    let root = rustix::process::geteuid().is_root();
+    let program = user.project.path("fluffy");
+    std::fs::copy(env!("CARGO_BIN_EXE_fluffy"), &program).unwrap();
+    mode(&user.project.path(""), 0o755);
+    let run = || {
+        let mut command = std::process::Command::new(&program);
+        command.arg("demo").env_clear().env("XDG_STATE_HOME", user.project.state());
+        command.current_dir(user.project.root());
+        if root {
+            command.uid(65534).gid(65534);
+        }
+        command.output().unwrap()
+    };
+    mode(&user.project.state(), 0o500);
+    let refused = run();
+    let err = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{err}");
+    assert!(err.contains("Permission denied") && err.contains("Fix: check the file"), "{err}");
+    mode(&user.project.state(), 0o700);
+    if root {
+        chown(user.project.state(), Some(65534), Some(65534)).unwrap();
+    }
+    let answer = run();
+    assert!(answer.status.success(), "{}", String::from_utf8_lossy(&answer.stderr));
+}
+
+#[test]
 fn completions_the_manual_and_the_version_are_written() {
     let user = User::new();
     for shell in ["bash", "zsh", "fish"] {
