@@ -271,8 +271,10 @@ impl Kernel {
         mut record: Record,
         permit: Permit,
     ) -> Result<Judged, KernelError> {
-        let unfit = |walk, record, text: &str| {
-            self.enter(door, walk, record, Answer::unfit(text)).map(Judged::Answered)
+        let unfit = |walk, mut record: Record, text: &str| {
+            let answer = Answer::unfit(text);
+            narrate::unfit(&mut record.detail, answer.error.as_deref());
+            self.enter(door, walk, record, answer).map(Judged::Answered)
         };
         let name = permit.tool();
         let Some(tool) = self.registry.find(name) else {

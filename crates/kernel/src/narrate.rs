@@ -87,6 +87,13 @@ pub(crate) fn ran(detail: &mut Detail, outcome: &Outcome, duration_ms: u64) {
     detail.output_summary = outcome.result.as_ref().ok().map(|json| summary(json.canonical()));
 }
 
+/// Writes into a detail that the tool's own schema refused what the policy had allowed.
+pub(crate) fn unfit(detail: &mut Detail, reason: Option<&str>) {
+    detail.rule = Some("schema".to_owned());
+    detail.policy_decision = Some(PolicyDecision::Denied);
+    detail.deny_reason = reason.map(str::to_owned);
+}
+
 /// Writes into a detail what the policy said.
 pub(crate) fn judged(detail: &mut Detail, decided: &Decided) {
     detail.rule = Some(decided.rule.clone()).filter(|rule| !rule.is_empty());

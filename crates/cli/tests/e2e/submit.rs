@@ -84,6 +84,7 @@ fn every_kind_of_bad_input_gets_a_receipt_and_the_next_request_is_answered() {
         assert_eq!(pair[0]["decision"], "DENY");
         let error = pair[0]["error"].as_str().unwrap();
         assert!(error.contains(expected), "{error}");
+        assert_eq!(pair[0]["rule"] == "schema", *expected == "Invalid parameters");
         assert_eq!(pair[1]["tool_result"], "still here");
     }
     assert_eq!(user.run(&["audit", "verify"]).code, 0);
