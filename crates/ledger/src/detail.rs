@@ -209,6 +209,11 @@ impl Detail {
 }
 
 impl<'a> DetailView<'a> {
+    /// The kernel that a detail's bytes name, if they are a detail.
+    pub(crate) fn kernel_in(bytes: &[u8]) -> Option<KernelId> {
+        DetailView::parse(bytes).ok().and_then(|detail| KernelId::named(&detail.kernel_id))
+    }
+
     /// Reads a detail from the bytes that were kept.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(bytes)

@@ -135,10 +135,7 @@ pub(crate) fn record(
     connection: &Connection,
     stored: &StoredEntry<'_>,
 ) -> Result<StoredRecord, LedgerError> {
-    let prev_hash = match stored.seq.checked_sub(1) {
-        None => Digest::GENESIS,
-        Some(before) => store::entry_hash(connection, before)?,
-    };
+    let prev_hash = store::hash_before(connection, stored.seq)?;
     let entry = owned(stored, prev_hash)?;
     Ok(StoredRecord { entry, detail: stored.detail.to_vec() })
 }

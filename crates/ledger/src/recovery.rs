@@ -216,8 +216,8 @@ pub(crate) fn recall(layout: &Layout, key: &VerifyingKey) -> Result<Memory, Ledg
     let genuine = SignedCheckpoint::parse(&text).and_then(|signed| signed.verify(key));
     Ok(match genuine {
         Err(error) => Memory::Forged(error.to_string()),
-        Ok(checkpoint) => match segment_of(&checkpoint.origin) {
-            Some(segment) => Memory::Of { segment, checkpoint },
+        Ok(checkpoint) => match origin_parts(&checkpoint.origin) {
+            Some((_, segment)) => Memory::Of { segment, checkpoint },
             None => Memory::Forged("it is of another log".to_owned()),
         },
     })
@@ -274,11 +274,7 @@ fn inspect(
     segment: u32,
     promised: &Checkpoint,
 ) -> Result<Result<Opened, Located>, LedgerError> {
-    match examine(layout, segment, promised) {
-        Ok(Ok(opened)) => Ok(Ok(opened)),
-        Ok(Err(found)) => Ok(Err(found)),
-        Err(error) => Ok(Err(Located::nowhere(damage(error)?))),
-    }
+    examine(layout, segment, promised).or_else(|error| Ok(Err(Located::nowhere(damage(error)?))))
 }
 
 /// Checks a segment by reading only, and opens it for writing once it is found intact.
@@ -327,10 +323,7 @@ fn examine(
     if checkpoint_origin(&kernel_id, segment) != promised.origin {
         return Ok(Err(Located::nowhere(Problem::Protocol("it is another ledger".to_owned()))));
     }
-    let head = match size.checked_sub(1) {
-        Some(last) => store::entry_hash(&connection, last)?,
-        None => Digest::GENESIS,
-    };
+    let head = store::hash_before(&connection, size)?;
     drop(connection);
     let connection = store::open_writer(&path)?;
     if let Some(problem) = store::writing_problem(&connection, &path)? {
@@ -371,7 +364,7 @@ fn stored_kernel_id(connection: &Connection) -> Result<Option<KernelId>, LedgerE
             Err(rusqlite::Error::QueryReturnedNoRows) => return Ok(None),
             Err(error) => return Err(LedgerError::database("reading")(error)),
         };
-    Ok(DetailView::parse(&detail).ok().and_then(|detail| KernelId::named(&detail.kernel_id)))
+    Ok(DetailView::kernel_in(&detail))
 }
 
 /// Starts a segment. The checkpoint of size 0 is remembered first, so that an interrupted start is
@@ -523,15 +516,15 @@ fn keep(layout: &Layout, segment: u32) -> Result<PathBuf, LedgerError> {
     Ok(to)
 }
 
-fn segment_of(origin: &str) -> Option<u32> {
-    let (_, segment) = origin.strip_prefix("fluffy/")?.rsplit_once('/')?;
-    segment.parse().ok()
+/// Kernel and segment in a name that [`checkpoint_origin`] made.
+pub(crate) fn origin_parts(origin: &str) -> Option<(&str, u32)> {
+    let (kernel, segment) = origin.strip_prefix("fluffy/")?.rsplit_once('/')?;
+    Some((kernel, segment.parse().ok()?))
 }
 
 /// The kernel that a checkpoint's origin names.
 fn kernel_of(checkpoint: &Checkpoint, config: &LedgerConfig) -> KernelId {
-    let middle = checkpoint.origin.strip_prefix("fluffy/").and_then(|rest| rest.rsplit_once('/'));
-    let named = middle.and_then(|(name, _)| KernelId::named(name));
+    let named = origin_parts(&checkpoint.origin).and_then(|(name, _)| KernelId::named(name));
     named.unwrap_or_else(|| config.origin.kernel_id.clone())
 }
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::Checkpoint;
 use crate::merkle::{Frontier, leaf_hash};
+use crate::recovery::origin_parts;
 use crate::store::{self, ENTRY_COLUMNS, INSERT_ENTRY, RowError, StoredEntry, key};
 use crate::verify::named_input;
 use crate::{DetailView, Layout, LedgerError, files};
@@ -99,15 +100,10 @@ fn believable(path: &Path, promised: Option<&Checkpoint>) -> Prefix {
     let signed = promised.is_none_or(|promised| {
         let reached = promised.size <= prefix.size;
         let same = !reached || prefix.root == Some(promised.root);
-        same && prefix.kernel_id.as_ref().is_some_and(|kernel| is_of(promised, kernel))
+        let named = origin_parts(&promised.origin).map(|(kernel, _)| kernel);
+        same && named.is_some() && named == prefix.kernel_id.as_ref().map(KernelId::as_str)
     });
     if signed { prefix } else { Prefix::default() }
-}
-
-/// Whether a checkpoint is of this kernel's ledger.
-fn is_of(checkpoint: &Checkpoint, kernel: &KernelId) -> bool {
-    let rest = checkpoint.origin.strip_prefix("fluffy/");
-    rest.and_then(|rest| rest.rsplit_once('/')).is_some_and(|(name, _)| name == kernel.as_str())
 }
 
 #[derive(Default)]
@@ -139,8 +135,7 @@ impl Prefix {
             }
             self.inputs += u64::from(input(connection, entry.seq, entry.detail).is_some());
             if self.size == 0 {
-                let detail = DetailView::parse(entry.detail).ok();
-                self.kernel_id = detail.and_then(|detail| KernelId::named(&detail.kernel_id));
+                self.kernel_id = DetailView::kernel_in(entry.detail);
             }
             prev = entry.entry_hash;
             self.edge.push(leaf_hash(&prev), &mut tiles);

@@ -45,10 +45,7 @@ impl Segment {
         let size = store::size(&connection).map_err(reading("reading"))?;
         let damaged = |error: tree::TileError| LedgerError::Damaged(error.to_string());
         let edge = tree::restore(&connection, size).map_err(damaged)?;
-        let head = match size.checked_sub(1) {
-            Some(last) => store::entry_hash(&connection, last)?,
-            None => Digest::GENESIS,
-        };
+        let head = store::hash_before(&connection, size)?;
         let kernel_id = first_kernel(&connection)?;
         let tree = Tree::open(&path)?;
         Ok(Self { number, path, edge, head, kernel_id, tree })
@@ -295,6 +292,6 @@ fn first_detail(connection: &Connection) -> Result<Vec<u8>, LedgerError> {
 
 fn first_kernel(connection: &Connection) -> Result<KernelId, LedgerError> {
     let detail = first_detail(connection)?;
-    let id = DetailView::parse(&detail).ok().and_then(|detail| KernelId::named(&detail.kernel_id));
-    id.ok_or_else(|| LedgerError::Damaged("the first entry names no kernel".to_owned()))
+    DetailView::kernel_in(&detail)
+        .ok_or_else(|| LedgerError::Damaged("the first entry names no kernel".to_owned()))
 }

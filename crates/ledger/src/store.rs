@@ -350,6 +350,14 @@ pub(crate) fn entry_hash(connection: &Connection, seq: u64) -> Result<Digest, Ro
     }
 }
 
+/// The stored hash of the entry before number `seq`: what that one follows, and of the size the head.
+pub(crate) fn hash_before(connection: &Connection, seq: u64) -> Result<Digest, RowError> {
+    match seq.checked_sub(1) {
+        Some(before) => entry_hash(connection, before),
+        None => Ok(Digest::GENESIS),
+    }
+}
+
 /// A sequence number as SQLite stores it. Numbers beyond SQLite's range name no row.
 pub(crate) fn key(seq: u64) -> i64 {
     i64::try_from(seq).unwrap_or(i64::MAX)

@@ -294,10 +294,7 @@ fn assemble(
         }
     }
     let tree_root = last.map_or_else(|| top.root(), |right| top.root_before(right));
-    let head = match size.checked_sub(1) {
-        Some(seq) => store::entry_hash(&connection, seq)?,
-        None => Digest::GENESIS,
-    };
+    let head = store::hash_before(&connection, size)?;
     Ok(ByteCheck { entries: size, head, tree_root, findings })
 }
 
@@ -361,10 +358,7 @@ impl<'a> Chunk<'a> {
     }
 
     fn run(&mut self) -> Result<(), RowError> {
-        let mut prev = match self.range.start.checked_sub(1) {
-            None => Some(Digest::GENESIS),
-            Some(before) => Some(store::entry_hash(self.connection, before)?),
-        };
+        let mut prev = Some(store::hash_before(self.connection, self.range.start)?);
         let connection = self.connection;
         let mut entries = connection.prepare_cached(&format!(
             "SELECT {ENTRY_COLUMNS}, input FROM entries WHERE seq >= ?1 AND seq < ?2 ORDER BY seq"

@@ -1,16 +1,13 @@
 //! `fluffy audit rotate-key`: a new signing key, vouched for by the old one.
 
-use fluffy_kernel::{Kernel, KernelConfig, Registry};
+use fluffy_kernel::Kernel;
 
 use crate::explain::{CliError, DONE};
 use crate::output::Output;
 use crate::place::{Place, fresh_seed};
 
 pub(crate) fn run(place: &Place, output: &mut Output) -> Result<u8, CliError> {
-    let policy = super::policy(place, None)?;
-    let registry = Registry::with_builtins()?;
-    let config = KernelConfig::new(policy, registry, place.layout(), place.key()?);
-    let kernel = Kernel::boot(config)?;
+    let kernel = Kernel::boot(super::kernel(place, None)?)?;
     let rotated = kernel.rotate_key(&place.key_file(), fresh_seed()?)?;
     kernel.close()?;
     output

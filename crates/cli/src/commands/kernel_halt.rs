@@ -1,7 +1,7 @@
 //! `fluffy kernel halt`: ends the session of a running kernel, or of the last one.
 
 use fluffy_base::KernelState;
-use fluffy_kernel::{Kernel, KernelConfig, KernelError, Registry};
+use fluffy_kernel::{Kernel, KernelError};
 use fluffy_ledger::LedgerError;
 
 use crate::control;
@@ -10,10 +10,7 @@ use crate::output::Output;
 use crate::place::Place;
 
 pub(crate) fn run(place: &Place, reason: &str, output: &mut Output) -> Result<u8, CliError> {
-    let policy = super::policy(place, None)?;
-    let registry = Registry::with_builtins()?;
-    let config = KernelConfig::new(policy, registry, place.layout(), place.key()?);
-    let kernel = match Kernel::boot(config) {
+    let kernel = match Kernel::boot(super::kernel(place, None)?) {
         Ok(kernel) => kernel,
         Err(KernelError::Ledger(locked @ LedgerError::Locked { .. })) => {
             return halt_running(place, reason, locked, output);

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead};
 use std::sync::Arc;
 
-use fluffy_kernel::{Kernel, KernelConfig, Registry, SessionStart, Strict, variant_named};
+use fluffy_kernel::{Kernel, KernelConfig, SessionStart, Strict, variant_named};
 use fluffy_ledger::OpenReport;
 
 use crate::args::SubmitArgs;
@@ -35,9 +35,7 @@ pub(crate) fn run(place: &Place, args: &SubmitArgs, output: &mut Output) -> Resu
 
 /// The kernel that the arguments ask for.
 fn config(place: &Place, args: &SubmitArgs) -> Result<KernelConfig, CliError> {
-    let policy = super::policy(place, args.policy.as_deref())?;
-    let registry = Registry::with_builtins()?;
-    let mut config = KernelConfig::new(policy, registry, place.layout(), place.key()?);
+    let mut config = super::kernel(place, args.policy.as_deref())?;
     config.variant = variant_named(args.variant.name()).unwrap_or_else(|| Box::new(Strict));
     config.session = if args.new_session { SessionStart::New } else { SessionStart::Continue };
     Ok(config)

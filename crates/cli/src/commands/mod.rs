@@ -13,6 +13,7 @@ mod kernel_submit;
 use std::path::Path;
 
 use clap::CommandFactory as _;
+use fluffy_kernel::{KernelConfig, Registry};
 use fluffy_policy::{DEFAULT_POLICY, MAX_POLICY_BYTES, PolicyFile};
 
 use crate::args::{Args, AuditCommand, Command, KernelCommand};
@@ -56,6 +57,13 @@ pub(crate) fn run(
     };
     output.flush()?;
     Ok(code)
+}
+
+/// A strict kernel of the project, with the built-in tools and the policy that holds.
+fn kernel(place: &Place, policy_file: Option<&Path>) -> Result<KernelConfig, CliError> {
+    let policy = policy(place, policy_file)?;
+    let registry = Registry::with_builtins()?;
+    Ok(KernelConfig::new(policy, registry, place.layout(), place.key()?))
 }
 
 /// The policy that was named, the project's own, or the shipped one.
