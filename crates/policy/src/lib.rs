@@ -11,12 +11,14 @@
 //! judge, is denied.
 
 mod file;
+mod glob;
 mod jurisdiction;
 mod rule;
 mod verdict;
 mod yaml;
 
 pub use file::{DEFAULT_POLICY, MAX_POLICY_BYTES, PolicyFile};
+pub use glob::{Glob, GlobError, GlobIndex, GlobProblem};
 pub use jurisdiction::{Jurisdiction, NameError, Names, RequiredField, UnknownField};
 pub use rule::{Decided, Facts, Opinion, Rule, decide, evaluate_all, fold};
 pub use verdict::{Layer, Reason, Reasons, Strength, Verdict};
