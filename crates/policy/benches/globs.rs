@@ -34,11 +34,19 @@ enum Shape {
     Extension,
     /// `**/nameN/**`
     Segment,
+    /// `**/nameN/index.js`, of which the last part is in every rule
+    SharedName,
 }
 
 impl Shape {
-    const ALL: [Self; 5] =
-        [Self::Below, Self::BelowExtension, Self::File, Self::Extension, Self::Segment];
+    const ALL: [Self; 6] = [
+        Self::Below,
+        Self::BelowExtension,
+        Self::File,
+        Self::Extension,
+        Self::Segment,
+        Self::SharedName,
+    ];
 
     fn pattern(self, n: usize) -> String {
         match self {
@@ -47,6 +55,7 @@ impl Shape {
             Self::File => format!("dir{}/file{n}.rs", n / 10),
             Self::Extension => format!("*.ext{n}"),
             Self::Segment => format!("**/name{n}/**"),
+            Self::SharedName => format!("**/name{n}/index.js"),
         }
     }
 
@@ -57,6 +66,7 @@ impl Shape {
             Self::File => format!("dir{}/file{n}.rs", n / 10),
             Self::Extension => format!("src/data/deep/file.ext{n}"),
             Self::Segment => format!("src/data/name{n}/file.json"),
+            Self::SharedName => format!("src/data/name{n}/index.js"),
         }
     }
 }
@@ -69,6 +79,7 @@ impl fmt::Display for Shape {
             Self::File => "dirM/fileN.rs",
             Self::Extension => "*.extN",
             Self::Segment => "**/nameN/**",
+            Self::SharedName => "**/nameN/index.js",
         })
     }
 }
@@ -125,7 +136,8 @@ fn index(bencher: Bencher<'_, '_>, set: Set) {
     });
 }
 
-#[divan::bench(args = sets(), sample_count = 20, sample_size = 64)]
+/// Up to 1,000 rules: for 10,000 like `**/nameN/**` it asks for 35 GB at the first lookup.
+#[divan::bench(args = sets().filter(|set| set.1 <= 1_000), sample_count = 20, sample_size = 64)]
 fn globset(bencher: Bencher<'_, '_>, set: Set) {
     let (globs, paths) = (their_set(set), paths(set));
     let mut round = paths.iter().cycle();
@@ -138,6 +150,6 @@ fn globset(bencher: Bencher<'_, '_>, set: Set) {
 }
 
 #[divan::bench(args = sets().filter(|set| set.1 >= 1_000), sample_count = 5)]
-fn build(bencher: Bencher<'_, '_>, set: Set) {
+fn parse_and_build(bencher: Bencher<'_, '_>, set: Set) {
     bencher.bench_local(|| our_index(set));
 }

@@ -52,6 +52,12 @@ impl Glob {
         &self.text
     }
 
+    /// How many patterns its braces stand for, at most 1,024; who reads many patterns may want to
+    /// bound the sum.
+    pub fn alternatives(&self) -> usize {
+        self.patterns.len()
+    }
+
     /// Whether the pattern names this path. A directory's name does not name what lies beneath it:
     /// `dir` is the directory alone, `dir/**` the directory and all its contents.
     pub fn matches(&self, path: &ProjectPath) -> bool {

@@ -37,7 +37,7 @@ pub enum GlobProblem {
     /// There is no text.
     #[error("pattern is empty; write `**` for every path")]
     Empty,
-    /// An empty alternative leaves nothing, such as `{{,a}}`.
+    /// An empty alternative leaves nothing, such as `{,a}`.
     #[error("one of the alternatives leaves an empty pattern; take the empty alternative out")]
     EmptyAlternative,
     /// More than 4096 bytes.
