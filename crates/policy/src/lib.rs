@@ -13,11 +13,17 @@
 mod file;
 mod jurisdiction;
 mod rule;
+mod token;
 mod verdict;
 mod yaml;
 
 pub use file::{DEFAULT_POLICY, MAX_POLICY_BYTES, PolicyFile};
 pub use jurisdiction::{Jurisdiction, NameError, Names, RequiredField, UnknownField};
 pub use rule::{Decided, Facts, Opinion, Rule, decide, evaluate_all, fold};
+pub use token::{
+    Checked, ContainerId, DEFAULT_TOKEN_TTL, Grant, MAX_LIVE_TOKENS, MAX_TOKEN_PATHS,
+    MAX_TOKEN_TTL, PathScope, Peer, Token, TokenBook, TokenCall, TokenError, TokenId, TokenRefusal,
+    TokenScope,
+};
 pub use verdict::{Layer, Reason, Reasons, Strength, Verdict};
 pub use yaml::{PolicyError, PolicyProblem};
