@@ -13,6 +13,7 @@
 mod file;
 mod jurisdiction;
 mod rule;
+mod sanitise;
 mod token;
 mod verdict;
 mod yaml;
@@ -20,6 +21,11 @@ mod yaml;
 pub use file::{DEFAULT_POLICY, MAX_POLICY_BYTES, PolicyFile};
 pub use jurisdiction::{Jurisdiction, NameError, Names, RequiredField, UnknownField};
 pub use rule::{Decided, Facts, Opinion, Rule, decide, evaluate_all, fold};
+pub use sanitise::{
+    BYTES_PER_TOKEN, DEFAULT_RESULT_TOKENS, Keep, LeftOut, MAX_PATTERN_BYTES, MAX_RESULT_TOKENS,
+    MAX_SECRET_PATTERNS, MIN_RESULT_TOKENS, ResultLimit, ResultLimits, SanitiseError, Sanitised,
+    Sanitiser, SecretPattern, estimated_tokens,
+};
 pub use token::{
     Checked, ContainerId, DEFAULT_TOKEN_TTL, Grant, MAX_LIVE_TOKENS, MAX_TOKEN_PATHS,
     MAX_TOKEN_TTL, PathScope, Peer, Token, TokenBook, TokenCall, TokenError, TokenId, TokenRefusal,
