@@ -20,7 +20,8 @@ const LOOK_BACK: usize = 32;
 
 /// How the keys of one service look.
 struct Kind {
-    prefix: &'static str,
+    /// How they begin; `?` stands for any small letter.
+    prefix: &'static [u8],
     /// Where in the prefix its rarest byte stands: a `-`, a `_` or a `K`.
     rare: usize,
     /// How many more bytes make a key.
@@ -29,28 +30,20 @@ struct Kind {
     fits: fn(u8) -> bool,
 }
 
-const fn kind(prefix: &'static str, rare: usize, least: usize, fits: fn(u8) -> bool) -> Kind {
+const fn kind(prefix: &'static [u8], rare: usize, least: usize, fits: fn(u8) -> bool) -> Kind {
     Kind { prefix, rare, least, fits }
 }
 
 /// The one list of them.
-const KINDS: [Kind; 15] = [
-    kind("sk-", 2, 16, is_token),
-    kind("ghp_", 3, 16, is_token),
-    kind("gho_", 3, 16, is_token),
-    kind("AKIA", 1, 16, |b| b.is_ascii_uppercase() || b.is_ascii_digit()),
-    kind("glpat-", 5, 16, is_token),
+const KINDS: [Kind; 7] = [
+    kind(b"sk-", 2, 16, is_token),
+    kind(b"ghp_", 3, 16, is_token),
+    kind(b"gho_", 3, 16, is_token),
+    kind(b"AKIA", 1, 16, |b| b.is_ascii_uppercase() || b.is_ascii_digit()),
+    kind(b"glpat-", 5, 16, is_token),
     // No `_` inside: `npm_config_user_agent` is a variable that npm sets.
-    kind("npm_", 3, 16, |b| b.is_ascii_alphanumeric()),
-    kind("xoxa-", 4, 10, is_token),
-    kind("xoxb-", 4, 10, is_token),
-    kind("xoxc-", 4, 10, is_token),
-    kind("xoxd-", 4, 10, is_token),
-    kind("xoxe-", 4, 10, is_token),
-    kind("xoxo-", 4, 10, is_token),
-    kind("xoxp-", 4, 10, is_token),
-    kind("xoxr-", 4, 10, is_token),
-    kind("xoxs-", 4, 10, is_token),
+    kind(b"npm_", 3, 16, |b| b.is_ascii_alphanumeric()),
+    kind(b"xox?-", 4, 10, is_token),
 ];
 
 /// The text with known secrets masked; line ends and everything else stay as they are. The prefix,
@@ -75,10 +68,24 @@ pub fn known_secrets(text: &str) -> impl Iterator<Item = Range<usize>> {
     let bytes = text.as_bytes();
     let mut searched = 0;
     memchr3_iter(b'-', b'_', b'K', bytes).filter_map(move |at| {
+        let before = bytes.get(at.checked_sub(1)?).copied()?;
+        if !is_likely(before, bytes.get(at).copied()?) {
+            return None;
+        }
         let secret = KINDS.iter().find_map(|kind| kind.key_around(bytes, at, searched))?;
         searched = secret.end;
         Some(secret)
     })
+}
+
+/// Whether a prefix may have these two bytes, the second being its rarest. Source text is full of `_`
+/// and most of it is sorted out here.
+fn is_likely(before: u8, rare: u8) -> bool {
+    match rare {
+        b'_' => matches!(before, b'm' | b'o' | b'p'),
+        b'-' => before.is_ascii_lowercase(),
+        _ => before == b'A',
+    }
 }
 
 impl Kind {
@@ -87,7 +94,7 @@ impl Kind {
     /// prefixes in it would be read once for each.
     fn key_around(&self, bytes: &[u8], at: usize, from: usize) -> Option<Range<usize>> {
         let start = at.checked_sub(self.rare).filter(|start| *start >= from)?;
-        let rest = bytes.get(start..)?.strip_prefix(self.prefix.as_bytes())?;
+        let rest = self.after_prefix(bytes.get(start..)?)?;
         let enough = rest.get(..self.least)?.iter().all(|b| (self.fits)(*b));
         if !enough || !begins_word(bytes, start) {
             return None;
@@ -95,6 +102,15 @@ impl Kind {
         let length = rest.iter().take_while(|b| is_token(**b)).count();
         let secret = start + self.prefix.len();
         Some(secret..secret + length)
+    }
+
+    fn after_prefix<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
+        let (begin, rest) = bytes.split_at_checked(self.prefix.len())?;
+        let fits = |(byte, wanted): (&u8, &u8)| match wanted {
+            b'?' => byte.is_ascii_lowercase(),
+            wanted => byte == wanted,
+        };
+        begin.iter().zip(self.prefix).all(fits).then_some(rest)
     }
 }
 
@@ -161,7 +177,8 @@ mod tests {
     ];
 
     fn prefix(key: &str) -> &str {
-        KINDS.iter().map(|kind| kind.prefix).find(|prefix| key.starts_with(prefix)).unwrap()
+        let rest = KINDS.iter().find_map(|kind| kind.after_prefix(key.as_bytes())).unwrap();
+        &key[..key.len() - rest.len()]
     }
 
     #[test]
@@ -191,7 +208,11 @@ mod tests {
     #[test]
     fn the_rarest_byte_of_every_prefix_is_searched_for() {
         for kind in KINDS {
-            assert!(matches!(kind.prefix.as_bytes()[kind.rare], b'-' | b'_' | b'K'));
+            let rare = kind.prefix[kind.rare];
+            assert!(matches!(rare, b'-' | b'_' | b'K'));
+            let before = kind.prefix[kind.rare - 1];
+            let befores = if before == b'?' { b'a'..=b'z' } else { before..=before };
+            assert!(befores.into_iter().all(|before| is_likely(before, rare)));
         }
     }
 
