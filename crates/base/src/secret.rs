@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use zeroize::Zeroizing;
 
-const MASK: &str = "***";
+use crate::MASK;
 
 /// A text that nothing prints, records or compares.
 ///

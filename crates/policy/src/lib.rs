@@ -14,6 +14,8 @@ mod file;
 mod glob;
 mod jurisdiction;
 mod rule;
+mod sanitise;
+mod token;
 mod verdict;
 mod yaml;
 
@@ -21,5 +23,15 @@ pub use file::{DEFAULT_POLICY, MAX_POLICY_BYTES, PolicyFile};
 pub use glob::{Glob, GlobError, GlobIndex, GlobProblem};
 pub use jurisdiction::{Jurisdiction, NameError, Names, RequiredField, UnknownField};
 pub use rule::{Decided, Facts, Opinion, Rule, decide, evaluate_all, fold};
+pub use sanitise::{
+    BYTES_PER_TOKEN, DEFAULT_RESULT_TOKENS, Keep, LeftOut, MAX_PATTERN_BYTES, MAX_RESULT_TOKENS,
+    MAX_SECRET_PATTERNS, MIN_RESULT_TOKENS, ResultLimit, ResultLimits, SanitiseError, Sanitised,
+    Sanitiser, SecretPattern, estimated_tokens,
+};
+pub use token::{
+    Checked, ContainerId, DEFAULT_TOKEN_TTL, Grant, MAX_LIVE_TOKENS, MAX_TOKEN_PATHS,
+    MAX_TOKEN_TTL, PathScope, Peer, Token, TokenBook, TokenCall, TokenError, TokenId, TokenRefusal,
+    TokenScope,
+};
 pub use verdict::{Layer, Reason, Reasons, Strength, Verdict};
 pub use yaml::{PolicyError, PolicyProblem};
