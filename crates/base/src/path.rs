@@ -12,10 +12,12 @@
 //! **Invariant.** A component is judged by itself, wherever it stands. So any run of a path's
 //! components is a path again, and a parent needs no second check.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use unicode_normalization::UnicodeNormalization as _;
 
 use crate::text::is_invisible;
 use crate::{Excerpt, normalised};
@@ -118,6 +120,26 @@ impl ProjectPath {
         Self::parse(&format!("{self}/{text}"))
     }
 
+    /// The path as careless disks read it, for protecting places whatever their spelling: without
+    /// regard to case and to look-alikes that Unicode calls compatible, without the dots and spaces
+    /// that some drop from the end of a name, without streams (`name:stream`), and with short names
+    /// (`git~1`) as the hidden ones they stand for.
+    pub fn folded(&self) -> Cow<'_, str> {
+        let plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'/');
+        // Most paths are written plainly: a dot is harmless unless it ends a name.
+        let bytes = self.0.as_bytes();
+        let harmless = |pair: &[u8]| match pair {
+            [b'.', next] => plain(*next) && *next != b'/',
+            [byte, _] => plain(*byte),
+            _ => false,
+        };
+        if bytes.windows(2).all(harmless) && bytes.last().is_some_and(|byte| plain(*byte)) {
+            return Cow::Borrowed(&self.0);
+        }
+        let folded: Vec<String> = self.components().map(folded_name).collect();
+        Cow::Owned(folded.join("/"))
+    }
+
     /// The components with `/` between them.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -204,6 +226,20 @@ impl fmt::Display for ProjectPath {
     }
 }
 
+fn folded_name(name: &str) -> String {
+    let folded: String = name.nfkc().flat_map(char::to_lowercase).nfkc().collect();
+    let name = folded.split(':').next().unwrap_or_default();
+    let name = name.trim_end_matches(['.', ' ']);
+    match name.split_once('~') {
+        Some((long, number))
+            if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) =>
+        {
+            format!(".{}", long.trim_start_matches('.'))
+        }
+        Some(_) | None => name.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,6 +250,32 @@ mod tests {
 
     fn refusal(text: &str) -> String {
         ProjectPath::parse(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_folded_path_is_what_careless_disks_make_of_it() {
+        let folded = |text: &str| ProjectPath::parse(text).unwrap().folded().into_owned();
+        for text in [
+            ".fluffy/x",
+            ".Fluffy/x",
+            ".FLUFFY/X",
+            ".fluffy./x",
+            ".fluffy /x",
+            ".fluffy.../x",
+            ".\u{fb02}uffy/x",
+            "\u{ff0e}fluffy/x",
+            "fluffy~1/x",
+            "FLUFFY~1/x",
+            ".fluffy:s/x",
+            ".fluffy::$INDEX_ALLOCATION/x",
+        ] {
+            assert_eq!(folded(text), ".fluffy/x", "{text}");
+        }
+        for text in ["src/main.rs", ".gitignore", "a.b.c", "a-b_c/1"] {
+            assert_eq!(folded(text), text);
+            assert!(matches!(ProjectPath::parse(text).unwrap().folded(), Cow::Borrowed(_)));
+        }
+        assert_eq!(folded("a~b"), "a~b");
     }
 
     #[test]

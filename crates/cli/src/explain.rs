@@ -86,6 +86,9 @@ impl CliError {
             Self::Halt(_) => "it answered with an error",
             Self::Ledger(error) | Self::Kernel(KernelError::Ledger(error)) => ledger_reason(error),
             Self::Kernel(KernelError::NoRandomness) => "ids and salts need random bytes",
+            Self::Kernel(KernelError::Extensions(_)) => {
+                "a policy is understood completely or not at all"
+            }
             // These have a cause of their own.
             Self::Project { .. }
             | Self::File { .. }
@@ -93,7 +96,9 @@ impl CliError {
             | Self::Policy(_)
             | Self::Proof { .. }
             | Self::Registry(_)
-            | Self::Kernel(KernelError::State(_)) => "the operation failed",
+            | Self::Kernel(KernelError::State(_) | KernelError::Registry(_)) => {
+                "the operation failed"
+            }
         };
         text.to_owned()
     }
@@ -114,7 +119,12 @@ impl CliError {
             Self::Value { .. } => say("see `fluffy help` for what is accepted", USAGE),
             Self::NoLedger => say("submit something first: fluffy kernel submit --json", FAILED),
             Self::Proof { .. } => say("make one with: fluffy audit prove ENTRY --out FILE", USAGE),
-            Self::Registry(_) => say("report this: a shipped tool is wrong", FAILED),
+            Self::Kernel(KernelError::Extensions(_)) => {
+                say("correct the file at the place named above", USAGE)
+            }
+            Self::Registry(_) | Self::Kernel(KernelError::Registry(_)) => {
+                say("report this: a shipped tool is wrong", FAILED)
+            }
             Self::Halt(_) => say("end the process that runs the kernel", FAILED),
             Self::Ledger(error) | Self::Kernel(KernelError::Ledger(error)) => ledger_remedy(error),
             Self::Kernel(KernelError::State(_)) => {

@@ -25,10 +25,21 @@ impl Answer {
     /// What the rules refused.
     pub(crate) fn denied(decided: &Decided) -> Self {
         let text = decided.verdict.reasons().map_or_else(String::new, reason_text);
-        Self::refused(match &decided.verdict {
-            Verdict::Review(_) => format!("{text} (a person has to review this, and none is here)"),
-            Verdict::Pass | Verdict::Allow | Verdict::Deny(_) => text,
+        Self::refused(match (&decided.verdict, &decided.instead) {
+            (Verdict::Review(_), _) => {
+                format!("{text} (a person has to review this, and none is here)")
+            }
+            (Verdict::Pass | Verdict::Allow(_) | Verdict::Deny(_), Some(instead)) => {
+                safe_error(&format!("{text}. Allowed instead: {instead}"))
+            }
+            (Verdict::Pass | Verdict::Allow(_) | Verdict::Deny(_), None) => text,
         })
+    }
+
+    /// What a person did not agree to.
+    pub(crate) fn not_agreed(decided: &Decided, why: &str) -> Self {
+        let text = decided.verdict.reasons().map_or_else(String::new, reason_text);
+        Self::refused(safe_error(&format!("{text} (reviewed: {why})")))
     }
 
     /// What is no request.

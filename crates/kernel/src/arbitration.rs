@@ -3,9 +3,13 @@
 use std::sync::Arc;
 
 use fluffy_base::{Json, KernelRequest, KernelState, ToolCall};
-use fluffy_policy::{Decided, Facts, Jurisdiction, Layer, Reason, Rule, Verdict, decide, fold};
+use fluffy_policy::{
+    BuiltIn, Caller, Decided, Facts, Layer, Reason, Reasons, Rule, Subject, Verdict, decide, fold,
+};
 
+use crate::policy_store::InForce;
 use crate::registry::OnlyRegistered;
+use crate::review::Approved;
 use crate::validation::Structure;
 use crate::{Registry, Variant};
 
@@ -27,34 +31,45 @@ impl Permit {
     }
 }
 
-/// All rules of one kernel.
+/// All rules of one kernel that do not change while it runs.
 pub(crate) struct Arbiter {
     /// Whether a request can be judged at all.
     checks: Vec<Box<dyn Rule>>,
-    /// Whether it may proceed.
+    /// Whether it may proceed, besides what the policy says.
     rules: Vec<Box<dyn Rule>>,
 }
 
 /// What arbitration decided.
 #[derive(Debug)]
 pub(crate) enum Ruling {
-    /// It may not proceed, or not without a person.
+    /// It may not proceed.
     Refused,
+    /// It may proceed once a person has agreed to these objections.
+    Review(KernelRequest, Reasons),
     /// It may proceed, and there is nothing to run.
     Accepted,
     /// This call may run.
     Permitted(Permit),
 }
 
+/// What is known of a request besides what it says.
+#[derive(Debug, Default)]
+pub(crate) struct Circumstances {
+    pub(crate) subject: Subject,
+    pub(crate) caller: Caller,
+    /// What a person agreed to before.
+    pub(crate) approved: Option<Approved>,
+}
+
 impl Arbiter {
     pub(crate) fn new(
         variant: Arc<dyn Variant>,
-        jurisdiction: Jurisdiction,
+        built_in: BuiltIn,
         registry: Arc<Registry>,
         mut rules: Vec<Box<dyn Rule>>,
     ) -> Self {
         let checks: Vec<Box<dyn Rule>> = vec![Box::new(Structure), Box::new(variant.ambiguity())];
-        rules.push(Box::new(jurisdiction));
+        rules.push(Box::new(built_in));
         rules.push(Box::new(OnlyRegistered(registry)));
         rules.push(Box::new(Posture(variant)));
         Self { checks, rules }
@@ -62,21 +77,52 @@ impl Arbiter {
 
     /// Why a request is too malformed or unclear to be judged, if it is.
     pub(crate) fn objection(&self, facts: &Facts<'_>) -> Option<Decided> {
-        let verdict = fold(&self.checks, facts);
-        // A check that has no objection has said nothing about whether the request is allowed.
-        let rule = verdict.reasons()?.primary().rule().to_owned();
-        Some(Decided { verdict, rule })
+        match fold(self.checks.iter().map(|rule| &**rule), facts) {
+            // A check that has no objection has said nothing about whether the request is allowed.
+            Verdict::Pass | Verdict::Allow(_) => None,
+            verdict @ (Verdict::Review(_) | Verdict::Deny(_)) => {
+                Some(Decided { verdict, instead: None })
+            }
+        }
+    }
+
+    /// Every rule there is under this policy.
+    pub(crate) fn rules<'a>(
+        &'a self,
+        policy: &'a InForce,
+    ) -> impl Iterator<Item = &'a dyn Rule> + Clone {
+        self.rules.iter().chain(&policy.rules).map(|rule| &**rule)
     }
 
     /// Judges a request that arrived in `state`.
-    pub(crate) fn judge(&self, request: KernelRequest, state: KernelState) -> (Decided, Ruling) {
-        let decided = decide(&self.rules, &Facts { request: &request, state });
-        let ruling = match (&decided.verdict, request.tool_call) {
-            (Verdict::Pass | Verdict::Review(_) | Verdict::Deny(_), _) => Ruling::Refused,
-            (Verdict::Allow, None) => Ruling::Accepted,
-            (Verdict::Allow, Some(call)) => Ruling::Permitted(Permit(call)),
+    pub(crate) fn judge(
+        &self,
+        policy: &InForce,
+        request: KernelRequest,
+        state: KernelState,
+        known: &Circumstances,
+    ) -> (Decided, Ruling) {
+        let facts = Facts::new(&request, state).about(&known.subject).by(&known.caller);
+        let decided = decide(self.rules(policy), &facts);
+        let agreed = |reasons: &Reasons| {
+            known.approved.as_ref().is_some_and(|approved| approved.reasons() == reasons)
+        };
+        let ruling = match &decided.verdict {
+            Verdict::Pass | Verdict::Deny(_) => Ruling::Refused,
+            Verdict::Review(reasons) if agreed(reasons) => Ruling::let_through(request),
+            Verdict::Review(reasons) => Ruling::Review(request, reasons.clone()),
+            Verdict::Allow(_) => Ruling::let_through(request),
         };
         (decided, ruling)
+    }
+}
+
+impl Ruling {
+    fn let_through(request: KernelRequest) -> Self {
+        match request.tool_call {
+            None => Self::Accepted,
+            Some(call) => Self::Permitted(Permit(call)),
+        }
     }
 }
 
@@ -102,6 +148,8 @@ impl Rule for Posture {
 
 #[cfg(test)]
 mod tests {
+    use fluffy_policy::Source;
+
     use super::*;
     use crate::Permissive;
 
@@ -124,10 +172,10 @@ mod tests {
 
     fn ruling(verdict: Verdict, request: KernelRequest) -> Ruling {
         let registry = Arc::new(Registry::with_builtins().unwrap());
-        let mut arbiter =
-            Arbiter::new(Arc::new(Permissive), Jurisdiction::default(), registry, Vec::new());
-        arbiter.rules = vec![Box::new(Says(verdict))];
-        arbiter.judge(request, KernelState::Idle).1
+        let arbiter = Arbiter::new(Arc::new(Permissive), BuiltIn::new([]), registry, Vec::new());
+        let rules: Vec<Box<dyn Rule>> = vec![Box::new(Says(verdict))];
+        let policy = InForce { rules, digest: fluffy_base::Digest::GENESIS };
+        arbiter.judge(&policy, request, KernelState::Idle, &Circumstances::default()).1
     }
 
     fn call() -> KernelRequest {
@@ -138,14 +186,16 @@ mod tests {
     #[test]
     fn only_an_allow_makes_a_permit_and_only_for_the_call_that_was_judged() {
         let reason = || Reason::new(Layer::Yaml, "r", "no");
-        for verdict in [Verdict::Pass, Verdict::review(reason()), Verdict::deny(reason())] {
+        for verdict in [Verdict::Pass, Verdict::deny(reason())] {
             assert!(matches!(ruling(verdict, call()), Ruling::Refused));
         }
-        let Ruling::Permitted(permit) = ruling(Verdict::Allow, call()) else {
+        assert!(matches!(ruling(Verdict::review(reason()), call()), Ruling::Review(..)));
+        let allow = || Verdict::Allow(Source::new(Layer::Yaml, "a"));
+        let Ruling::Permitted(permit) = ruling(allow(), call()) else {
             panic!("an allowed call has its permit")
         };
         assert_eq!((permit.tool(), permit.params().canonical()), ("echo", r#"{"text":"hi"}"#));
         let spoken = KernelRequest::intent_only("r", "alice", "hm");
-        assert!(matches!(ruling(Verdict::Allow, spoken), Ruling::Accepted));
+        assert!(matches!(ruling(allow(), spoken), Ruling::Accepted));
     }
 }

@@ -1,6 +1,7 @@
 //! The two tools every kernel has.
 
 use fluffy_base::Json;
+use fluffy_policy::Shape;
 use serde_json::{Value, json};
 
 use crate::{Effect, Tool, ToolError, ToolSpec};
@@ -25,6 +26,7 @@ impl Tool for Echo {
                 "additionalProperties": false,
             }),
             effect: Effect::None,
+            shape: Shape::PLAIN,
         }
     }
 
@@ -46,6 +48,7 @@ impl Tool for Add {
                 "additionalProperties": false,
             }),
             effect: Effect::None,
+            shape: Shape::PLAIN,
         }
     }
 

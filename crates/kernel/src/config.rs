@@ -1,12 +1,13 @@
 //! What a kernel is made of.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use fluffy_base::{Clock, IdSource, KernelId, SystemClock, SystemIds};
+use fluffy_base::{Clock, IdSource, KernelId, ProjectPath, SystemClock, SystemIds};
 use fluffy_ledger::{Layout, SigningKey};
-use fluffy_policy::{PolicyFile, Rule};
+use fluffy_policy::{Part, PolicyFile, Rule};
 
-use crate::{Registry, SessionStart, Strict, Variant};
+use crate::{Extensions, NoExtensions, Registry, Reviewer, SessionStart, Strict, Variant};
 
 /// What a kernel is made of.
 pub struct KernelConfig {
@@ -14,6 +15,14 @@ pub struct KernelConfig {
     pub variant: Box<dyn Variant>,
     /// Who may ask for what.
     pub policy: PolicyFile,
+    /// Where the policy lies, for replacing it; nowhere if it came from elsewhere.
+    pub policy_path: Option<PathBuf>,
+    /// What makes rules of the policy's extension files.
+    pub extensions: Box<dyn Extensions>,
+    /// Parts of the system that lie inside the project, to be kept from requests.
+    pub kept: Vec<(ProjectPath, Part)>,
+    /// Who is asked where a rule wants a person; nobody, and such requests are refused.
+    pub reviewer: Option<Box<dyn Reviewer>>,
     /// Rules beyond the policy file's.
     pub rules: Vec<Box<dyn Rule>>,
     /// The tools it knows.
@@ -38,6 +47,10 @@ impl KernelConfig {
         Self {
             variant: Box::new(Strict),
             policy,
+            policy_path: None,
+            extensions: Box::new(NoExtensions),
+            kept: Vec::new(),
+            reviewer: None,
             rules: Vec::new(),
             registry,
             layout,

@@ -12,6 +12,12 @@ pub enum KernelError {
     /// The kernel's state does not let it: a halt of a halted kernel.
     #[error("the kernel's state does not allow this")]
     State(#[from] StateError),
+    /// The policy names extension rules that cannot be used.
+    #[error("the policy's extension rules cannot be used: {0}")]
+    Extensions(String),
+    /// The kernel's own tools cannot be registered.
+    #[error("the kernel's own tools cannot be registered")]
+    Registry(#[from] RegistryError),
     /// The system has no random bytes for ids.
     #[error("the system gives no random bytes")]
     NoRandomness,
@@ -33,6 +39,14 @@ pub enum RegistryError {
         tool: String,
         /// What is wrong with its schema.
         problem: String,
+    },
+    /// A parameter that looks like a path is not declared as one.
+    #[error("argument `{argument}` of tool `{tool}` looks like a path and is not declared as one")]
+    Path {
+        /// The tool.
+        tool: String,
+        /// The argument.
+        argument: String,
     },
     /// The schema would let unknown arguments through.
     #[error("the schema of tool `{0}` must be an object with `additionalProperties: false`")]

@@ -5,9 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use fluffy_base::{Digest, Json};
 use serde_json::Value;
 
-use crate::Registry;
 use crate::arbitration::Permit;
 use crate::masking::masked_json;
+use crate::{Registry, ToolError};
 
 /// The largest result that is handed on.
 const MAX_RESULT_BYTES: usize = 8 << 20;
@@ -31,12 +31,19 @@ pub(crate) fn execute(permit: Permit, registry: &Registry) -> Outcome {
     // this call; what it shares with other calls it has to guard itself, as for any error.
     match catch_unwind(AssertUnwindSafe(|| found.tool.run(permit.params()))) {
         Err(_panic) => Outcome::failed("the tool crashed".to_owned()),
-        Ok(Err(error)) => Outcome::failed(error.to_string()),
-        Ok(Ok(value)) => Outcome::of(value),
+        Ok(result) => Outcome::new(result),
     }
 }
 
 impl Outcome {
+    /// What a call gave, or why it gave nothing.
+    pub(crate) fn new(result: Result<Value, ToolError>) -> Self {
+        match result {
+            Ok(value) => Self::of(value),
+            Err(error) => Self::failed(error.to_string()),
+        }
+    }
+
     fn failed(text: String) -> Self {
         Self { result: Err(text), original_hash: None, sanitised_hash: None }
     }

@@ -1,7 +1,7 @@
 //! The kernel itself: boots, answers, halts.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use fluffy_base::{
     Clock, Decision, IdSource, KernelId, KernelReceipt, KernelRequest, KernelState, ReceiptStatus,
@@ -11,48 +11,71 @@ use fluffy_ledger::{
     Appended, Detail, Entered, EventType, EvidenceBundle, Ledger, LedgerConfig, OpenReport, Origin,
     Record,
 };
-use fluffy_policy::Facts;
+use fluffy_policy::{BuiltIn, Decided, Facts, Layer, Reason, Reasons, Subject, Verdict};
 
 use crate::answer::{Answer, halted_text};
-use crate::arbitration::{Arbiter, Permit, Ruling};
+use crate::arbitration::{Arbiter, Circumstances, Permit, Ruling};
 use crate::door::{Door, Held};
-use crate::execution::execute;
+use crate::execution::{Outcome, execute};
 use crate::narrate::{self, bounded};
+use crate::policy_store::{InForce, PolicyStore};
+use crate::policy_update::{self, PolicyUpdate};
+use crate::review::Approved;
 use crate::session::{HaltedSession, last_halted};
+use crate::token_use::{caller, unspent};
 use crate::validation::normalise;
 use crate::walk::Walk;
-use crate::{Effect, KernelConfig, KernelError, Registry, SessionStart, Variant};
+use crate::{
+    CallContext, Effect, Extensions, KernelConfig, KernelError, Registry, Reviewer, SessionStart,
+    Variant,
+};
 
 /// The longest reason for a halt that is recorded, in characters.
 const MAX_HALT_REASON: usize = 1000;
 
 /// The only door. Shared freely between threads.
 pub struct Kernel {
-    ledger: Ledger,
+    pub(crate) ledger: Ledger,
     origin: Origin,
-    arbiter: Arbiter,
-    registry: Arc<Registry>,
-    clock: Arc<dyn Clock>,
-    ids: Arc<dyn IdSource>,
-    door: Door,
+    pub(crate) arbiter: Arbiter,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) policy: PolicyStore,
+    pub(crate) policy_path: Option<PathBuf>,
+    pub(crate) extensions: Box<dyn Extensions>,
+    pub(crate) reviewer: Option<Box<dyn Reviewer>>,
+    /// Held while the policy is replaced.
+    pub(crate) updating: Mutex<()>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn IdSource>,
+    pub(crate) door: Door,
 }
 
 /// A request after arbitration.
-enum Judged {
+pub(crate) enum Judged {
     /// Answered.
     Answered(Pending),
     /// Allowed to run.
     Running(Running),
+    /// A person has to be asked.
+    Waiting(Box<Waiting>),
+}
+
+/// A request that waits for a person.
+pub(crate) struct Waiting {
+    pub(crate) request: KernelRequest,
+    pub(crate) record: Record,
+    pub(crate) decided: Decided,
+    pub(crate) reasons: Reasons,
 }
 
 /// A receipt whose entry is on its way to the disk.
-struct Pending {
+pub(crate) struct Pending {
     entered: Entered,
     receipt: KernelReceipt,
 }
 
 /// A call that is about to be made.
-struct Running {
+pub(crate) struct Running {
     permit: Permit,
     walk: Walk,
     /// What will be entered when it is done.
@@ -65,13 +88,15 @@ impl Kernel {
     /// Boots a kernel on its ledger: opened, checked, and with the start recorded.
     pub fn boot(config: KernelConfig) -> Result<Self, KernelError> {
         let variant: Arc<dyn Variant> = config.variant.into();
+        let in_force =
+            InForce::new(&config.policy, &*config.extensions).map_err(KernelError::Extensions)?;
         let kernel_id = config.kernel_id.or_else(|| KernelId::fresh(&*config.ids));
         let origin = Origin {
             kernel_id: kernel_id.ok_or(KernelError::NoRandomness)?,
             session_id: SessionId::fresh(&*config.ids).ok_or(KernelError::NoRandomness)?,
             variant: variant.name(),
             mode: None,
-            policy_digest: Some(config.policy.digest()),
+            policy_digest: Some(in_force.digest),
             engine: env!("CARGO_PKG_VERSION"),
         };
         let layout = config.layout.clone();
@@ -89,11 +114,25 @@ impl Kernel {
         if let Some(session) = &halted {
             origin.session_id = session.id.clone();
         }
-        let registry = Arc::new(config.registry);
-        let jurisdiction = config.policy.jurisdiction().clone();
-        let arbiter = Arbiter::new(variant, jurisdiction, Arc::clone(&registry), config.rules);
-        let (clock, ids, door) = (config.clock, config.ids, Door::booting());
-        let kernel = Self { ledger, origin, arbiter, registry, clock, ids, door };
+        let mut registry = config.registry;
+        registry.register(Box::new(PolicyUpdate))?;
+        let registry = Arc::new(registry);
+        let built_in = BuiltIn::new(config.kept);
+        let arbiter = Arbiter::new(variant, built_in, Arc::clone(&registry), config.rules);
+        let kernel = Self {
+            ledger,
+            origin,
+            arbiter,
+            registry,
+            policy: PolicyStore::new(in_force),
+            policy_path: config.policy_path,
+            extensions: config.extensions,
+            reviewer: config.reviewer,
+            updating: Mutex::new(()),
+            clock: config.clock,
+            ids: config.ids,
+            door: Door::booting(),
+        };
         kernel.start(halted)?;
         if let Some(session) = lifted {
             kernel.record_new_session(&session)?;
@@ -118,12 +157,17 @@ impl Kernel {
 
     /// Answers a request.
     pub fn submit(&self, request: KernelRequest) -> KernelReceipt {
+        self.submit_from(&CallContext::default(), request)
+    }
+
+    /// Answers a request of a sender of whom more is known.
+    pub fn submit_from(&self, context: &CallContext, request: KernelRequest) -> KernelReceipt {
         let request = normalise(request);
         let record = narrate::asked(&request, &self.origin, &*self.ids);
         let request_id = record.request_id.clone();
-        let answered = match self.judge(request, record) {
-            Ok(Judged::Answered(pending)) => self.settle(pending),
-            Ok(Judged::Running(running)) => self.run(running),
+        let answered = match self.judge(context, request, record, None) {
+            Ok(Judged::Waiting(waiting)) => self.review(context, *waiting),
+            Ok(judged) => self.follow(judged),
             Err(error) => Err(error),
         };
         answered.unwrap_or_else(|error| self.give_up(request_id, &error))
@@ -219,7 +263,7 @@ impl Kernel {
     }
 
     /// An event of the kernel's own that changes nothing about its state.
-    fn event(&self, door: &Held<'_>, event: EventType, intent: &str) -> Record {
+    pub(crate) fn event(&self, door: &Held<'_>, event: EventType, intent: &str) -> Record {
         let state = door.state();
         let detail = Detail::new(self.origin.clone(), event);
         let mut record = Record::event(self.clock.now_ms(), intent, (state, state), detail);
@@ -230,36 +274,91 @@ impl Kernel {
     }
 
     /// Enters an event of the kernel's own and waits for the disk without holding the door.
-    fn settle_event(&self, door: Held<'_>, record: Record) -> Result<Appended, KernelError> {
+    pub(crate) fn settle_event(
+        &self,
+        door: Held<'_>,
+        record: Record,
+    ) -> Result<Appended, KernelError> {
         let entered = self.ledger.enter(record);
         drop(door);
         Ok(self.ledger.settle(entered)?)
     }
 
     /// Judges a request and gives what it decides its place in the chain, in one step against a halt.
-    fn judge(&self, request: KernelRequest, mut record: Record) -> Result<Judged, KernelError> {
+    pub(crate) fn judge(
+        &self,
+        context: &CallContext,
+        request: KernelRequest,
+        mut record: Record,
+        approved: Option<Approved>,
+    ) -> Result<Judged, KernelError> {
         let door = self.door.hold();
         let mut walk = door.admit()?;
         let answered = |pending: Pending| Ok(Judged::Answered(pending));
         if let Some(reason) = door.halted() {
             return self.enter(&door, walk, record, Answer::halted(reason)).and_then(answered);
         }
-        let facts = Facts { request: &request, state: walk.origin() };
-        if let Some(decided) = self.arbiter.objection(&facts) {
+        let policy = self.policy.in_force();
+        record.detail.origin.policy_digest = Some(policy.digest);
+        let refuse = |walk, mut record: Record, decided: Decided| {
             narrate::judged(&mut record.detail, &decided);
-            return self.enter(&door, walk, record, Answer::denied(&decided)).and_then(answered);
+            self.enter(&door, walk, record, Answer::denied(&decided)).and_then(answered)
+        };
+        if let Some(decided) = self.arbiter.objection(&Facts::new(&request, walk.origin())) {
+            return refuse(walk, record, decided);
         }
+        let subject = match self.subject(&request) {
+            Ok(subject) => subject,
+            Err(decided) => return refuse(walk, record, decided),
+        };
         door.step(&mut walk, KernelState::Arbitrating)?;
-        let (decided, ruling) = self.arbiter.judge(request, walk.origin());
+        let token = self.check_token(context, &policy, &request, &subject, &mut record.detail);
+        let caller = caller(context, token.as_ref());
+        let known = Circumstances { subject, caller, approved };
+        let (decided, ruling) = self.arbiter.judge(&policy, request, walk.origin(), &known);
         narrate::judged(&mut record.detail, &decided);
+        if let (Some(token), Verdict::Allow(_)) = (token, &decided.verdict) {
+            // Nobody else spends while the door is held; should it fail, the token was not valid.
+            if let Err(refusal) = self.policy.tokens().spend(token) {
+                return refuse(walk, record, unspent(&refusal));
+            }
+        }
         match ruling {
-            Ruling::Refused => {
+            Ruling::Review(request, reasons)
+                if self.reviewer.is_some() && known.approved.is_none() =>
+            {
+                Ok(Judged::Waiting(Box::new(Waiting { request, record, decided, reasons })))
+            }
+            Ruling::Refused | Ruling::Review(..) => {
                 self.enter(&door, walk, record, Answer::denied(&decided)).and_then(answered)
             }
             Ruling::Accepted => {
                 self.enter(&door, walk, record, Answer::accepted()).and_then(answered)
             }
             Ruling::Permitted(permit) => self.prepare(&door, walk, record, permit),
+        }
+    }
+
+    /// What the call acts on, by the declaration of its tool.
+    pub(crate) fn subject(&self, request: &KernelRequest) -> Result<Subject, Decided> {
+        let Some(call) = &request.tool_call else { return Ok(Subject::default()) };
+        // A tool that nobody registered is denied by a rule.
+        let Some(tool) = self.registry.find(&call.name) else { return Ok(Subject::default()) };
+        tool.subject(&call.params).map_err(|error| {
+            let reason = Reason::new(Layer::Validation, "paths", &error.to_string());
+            Decided { verdict: Verdict::deny(reason), instead: None }
+        })
+    }
+
+    /// Brings a judged request to its end.
+    pub(crate) fn follow(&self, judged: Judged) -> Result<KernelReceipt, KernelError> {
+        match judged {
+            Judged::Answered(pending) => self.settle(pending),
+            Judged::Running(running) => self.run(running),
+            Judged::Waiting(waiting) => {
+                let Waiting { record, decided, .. } = *waiting;
+                self.answer_at_once(record, Answer::denied(&decided))
+            }
         }
     }
 
@@ -319,7 +418,7 @@ impl Kernel {
             return self.settle(pending);
         }
         drop(door);
-        let outcome = execute(permit, &self.registry);
+        let outcome = self.execute(permit);
         let duration = self.clock.now_ms().saturating_sub(started);
         narrate::ran(&mut record.detail, &outcome, duration);
         let door = self.door.hold();
@@ -328,14 +427,30 @@ impl Kernel {
         self.settle(pending)
     }
 
+    fn execute(&self, permit: Permit) -> Outcome {
+        if permit.tool() == policy_update::NAME {
+            return Outcome::new(self.replace_policy(permit.params()));
+        }
+        execute(permit, &self.registry)
+    }
+
     fn refuse(&self, record: Record, why: &str) -> KernelReceipt {
         let request_id = record.request_id.clone();
-        let door = self.door.hold();
-        let entered =
-            door.admit().and_then(|walk| self.enter(&door, walk, record, Answer::malformed(why)));
-        drop(door);
-        let answered = entered.and_then(|pending| self.settle(pending));
+        let answered = self.answer_at_once(record, Answer::malformed(why));
         answered.unwrap_or_else(|error| self.give_up(request_id, &error))
+    }
+
+    /// Answers a request that needs no arbitration, or no more of it.
+    pub(crate) fn answer_at_once(
+        &self,
+        record: Record,
+        answer: Answer,
+    ) -> Result<KernelReceipt, KernelError> {
+        let door = self.door.hold();
+        let walk = door.admit()?;
+        let pending = self.enter(&door, walk, record, answer)?;
+        drop(door);
+        self.settle(pending)
     }
 
     /// Ends a request's walk with its entry. Whoever holds the door sees whether a halt came first,

@@ -19,14 +19,21 @@ mod answer;
 mod arbitration;
 mod builtin;
 mod config;
+mod context;
 mod door;
 mod error;
 mod execution;
 mod kernel;
 mod masking;
 mod narrate;
+mod past;
+mod policy_store;
+mod policy_update;
 mod registry;
+mod review;
+mod reviewing;
 mod session;
+mod token_use;
 mod tool;
 mod validation;
 mod variant;
@@ -34,10 +41,14 @@ mod walk;
 
 pub use builtin::{Add, Echo};
 pub use config::KernelConfig;
+pub use context::{CallContext, Presented};
 pub use error::{KernelError, RegistryError};
 pub use kernel::Kernel;
+pub use policy_store::{Extensions, LoadedExtensions, NoExtensions};
 pub use registry::Registry;
+pub use review::{Question, Review, Reviewer};
 pub use session::SessionStart;
+pub use token_use::IssueError;
 pub use tool::{Effect, Tool, ToolError, ToolSpec};
 pub use variant::{
     Ambiguity, DualChannel, EvidenceFirst, Permissive, Strict, Variant, variant_named,

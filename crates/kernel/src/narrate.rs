@@ -96,18 +96,21 @@ pub(crate) fn unfit(detail: &mut Detail, reason: Option<&str>) {
 
 /// Writes into a detail what the policy said.
 pub(crate) fn judged(detail: &mut Detail, decided: &Decided) {
-    detail.rule = Some(decided.rule.clone()).filter(|rule| !rule.is_empty());
+    detail.rule = decided.verdict.source().map(|source| source.rule().to_owned());
     detail.policy_decision = Some(match &decided.verdict {
-        Verdict::Allow => PolicyDecision::Allowed,
+        Verdict::Allow(source) if source.layer() == Layer::Token => PolicyDecision::AllowedByToken,
+        Verdict::Allow(_) => PolicyDecision::Allowed,
         Verdict::Review(_) => PolicyDecision::ReviewRequired,
         Verdict::Pass | Verdict::Deny(_) => PolicyDecision::Denied,
     });
     if let Some(reasons) = decided.verdict.reasons() {
         detail.deny_reason = Some(reason_text(reasons));
-        let hints: Vec<_> = reasons.iter().filter_map(|reason| reason.hint()).collect();
-        if !hints.is_empty() {
-            detail.metadata.insert("hint", bounded(&hints.join("; "), MAX_ERROR));
+        if let Some(place) = reasons.primary().source().place() {
+            detail.metadata.insert("rule_at", bounded(&place.to_string(), MAX_NAME));
         }
+    }
+    if let Some(instead) = &decided.instead {
+        detail.metadata.insert("allowed_instead", bounded(instead, MAX_ERROR));
     }
 }
 
@@ -119,7 +122,7 @@ pub(crate) fn reason_text(reasons: &Reasons) -> String {
         Layer::Jurisdiction => "Jurisdiction denied",
         Layer::Variant => "Variant denied",
         Layer::Workflow => "Workflow denied",
-        Layer::BuiltIn | Layer::Yaml | Layer::Extension => "Policy denied",
+        Layer::BuiltIn | Layer::Token | Layer::Yaml | Layer::Extension => "Policy denied",
         Layer::Silence => "Not allowed",
     };
     bounded(&format!("{who}: {reasons}"), MAX_ERROR)

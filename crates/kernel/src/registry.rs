@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use fluffy_base::{Excerpt, Json};
-use fluffy_policy::{Facts, Layer, Reason, Rule, Verdict};
+use fluffy_policy::{CallError, Facts, Layer, Reason, Rule, Subject, Verdict};
 use jsonschema::Validator;
 use serde_json::Value;
 
@@ -50,6 +50,9 @@ impl Registry {
         if !closed {
             return Err(RegistryError::Open(name.to_owned()));
         }
+        if let Some(argument) = undeclared_path(&spec) {
+            return Err(RegistryError::Path { tool: name.to_owned(), argument });
+        }
         let validator = jsonschema::validator_for(&spec.schema).map_err(|error| {
             RegistryError::Schema { tool: name.to_owned(), problem: error.to_string() }
         })?;
@@ -71,6 +74,11 @@ impl Registered {
     /// What running it can change.
     pub(crate) fn effect(&self) -> Effect {
         self.spec.effect
+    }
+
+    /// What a call with these parameters acts on.
+    pub(crate) fn subject(&self, params: &Json) -> Result<Subject, CallError> {
+        self.spec.shape.subject(params)
     }
 
     /// What the schema has against these parameters.
@@ -125,6 +133,17 @@ impl Rule for OnlyRegistered {
     }
 }
 
+/// A parameter that by its name is a path and is not declared as one: rules would not see it.
+fn undeclared_path(spec: &ToolSpec) -> Option<String> {
+    let properties = spec.schema.get("properties").and_then(Value::as_object)?;
+    let looks = |name: &&String| {
+        let words = name.to_lowercase();
+        ["path", "file", "dir", "cwd", "folder"].iter().any(|word| words.contains(word))
+    };
+    let declared = |name: &&String| spec.shape.paths.contains(&name.as_str());
+    properties.keys().filter(looks).find(|name| !declared(name)).cloned()
+}
+
 fn is_tool_name(name: &str) -> bool {
     let part = |part: &str| {
         part.starts_with(|c: char| c.is_ascii_lowercase())
@@ -135,6 +154,7 @@ fn is_tool_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use fluffy_policy::Shape;
     use serde_json::json;
 
     use super::*;
@@ -145,7 +165,7 @@ mod tests {
     impl Tool for Named {
         fn spec(&self) -> ToolSpec {
             let (name, schema) = (self.0, self.1.clone());
-            ToolSpec { name, summary: "", schema, effect: Effect::None }
+            ToolSpec { name, summary: "", schema, effect: Effect::None, shape: Shape::PLAIN }
         }
 
         fn run(&self, _: &Json) -> Result<Value, ToolError> {

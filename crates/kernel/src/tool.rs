@@ -1,6 +1,7 @@
 //! What a tool is to the kernel: a name, a schema, and something to run.
 
 use fluffy_base::Json;
+use fluffy_policy::Shape;
 use serde_json::Value;
 
 /// What running a tool can change.
@@ -23,6 +24,8 @@ pub struct ToolSpec {
     pub schema: Value,
     /// What running it can change.
     pub effect: Effect,
+    /// What its parameters mean to rules: which of them are paths and contents, and where it runs.
+    pub shape: Shape,
 }
 
 /// Why a tool did not do what it was asked.

@@ -5,46 +5,94 @@
 //!
 //! **Invariant.** Two files with the same meaning have the same digest, however they are written.
 
+mod rules;
+mod sections;
+
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::str::FromStr as _;
+use std::sync::Arc;
 
-use fluffy_base::{ByteSize, Digest, Excerpt, Json, JsonError, KernelState};
-use serde_json::json;
+use fluffy_base::{ByteSize, Digest, Excerpt, Json, JsonError, KernelState, ProjectPath};
+use serde_json::{Value, json};
 
-use crate::jurisdiction::{Jurisdiction, Names, RequiredField};
+pub use self::sections::{EXEMPTIONS, Exemption, Exemptions, NetworkWhitelist};
+use crate::capabilities::Capabilities;
+use crate::jurisdiction::{Jurisdiction, Limits, Names, RequiredField};
+use crate::rule::Rule;
+use crate::warning::{self, Warning};
 use crate::yaml::{self, Field, PolicyError, PolicyProblem, Problem};
+use crate::{examples, meaning};
 
 /// The policy that holds where a project has none of its own.
 pub const DEFAULT_POLICY: &str = include_str!("default_policy.yaml");
 
-/// The most that is read of a policy: 1 MiB.
-pub const MAX_POLICY_BYTES: usize = 1 << 20;
+/// The most that is read of a policy: 8 MiB.
+pub const MAX_POLICY_BYTES: usize = 8 << 20;
 
 /// The one version of the format.
 const VERSION: u8 = 1;
 
 /// A policy that was understood completely.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct PolicyFile {
+    name: Arc<str>,
     jurisdiction: Jurisdiction,
+    /// Absent where the file has no rules, and the jurisdiction is all there is.
+    capabilities: Option<Arc<Capabilities>>,
+    extensions: Vec<ProjectPath>,
+    exemptions: Exemptions,
+    network: NetworkWhitelist,
+    warnings: Vec<Warning>,
     digest: Digest,
 }
 
 impl PolicyFile {
     /// Reads a policy; `name` is what errors call it.
     pub fn parse(name: &str, text: &str) -> Result<Self, PolicyError> {
-        read(text).map_err(|Problem { line, column, what: problem }| {
-            let file = Excerpt::new(name, 200).to_string();
+        let name: Arc<str> = Excerpt::new(name, 200).to_string().into();
+        read(&name, text).map_err(|Problem { line, column, what: problem }| {
+            let file = name.to_string();
             PolicyError { file, line, column, problem }
         })
     }
 
+    /// Reads a policy from bytes that may not even be text.
+    pub fn parse_bytes(name: &str, bytes: &[u8]) -> Result<Self, PolicyError> {
+        let refuse = |line, column, problem| {
+            let file = Excerpt::new(name, 200).to_string();
+            Err(PolicyError { file, line, column, problem })
+        };
+        if bytes.len() > MAX_POLICY_BYTES {
+            let problem = PolicyProblem::TooLarge { bytes: bytes.len(), max: MAX_POLICY_BYTES };
+            return refuse(1, 1, problem);
+        }
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Self::parse(name, text),
+            Err(error) => {
+                let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
+                let line = 1 + before.iter().filter(|byte| **byte == b'\n').count() as u64;
+                let last = before.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+                let column = 1 + String::from_utf8_lossy(last).chars().count() as u64;
+                refuse(line, column, PolicyProblem::Syntax("the file is not UTF-8 here".to_owned()))
+            }
+        }
+    }
+
     /// A policy that was never written down.
     pub fn from_jurisdiction(jurisdiction: Jurisdiction) -> Result<Self, JsonError> {
-        let meaning = json!({ "jurisdiction": jurisdiction.meaning(), "version": VERSION });
-        let digest = Digest::of(Json::new(meaning)?.canonical().as_bytes());
-        Ok(Self { jurisdiction, digest })
+        let mut policy = Self {
+            name: "policy".into(),
+            jurisdiction,
+            capabilities: None,
+            extensions: Vec::new(),
+            exemptions: Exemptions::new(),
+            network: NetworkWhitelist::new(),
+            warnings: Vec::new(),
+            digest: Digest::GENESIS,
+        };
+        policy.digest = Digest::of(Json::new(policy.meaning())?.canonical().as_bytes());
+        Ok(policy)
     }
 
     /// Who may ask for what.
@@ -52,25 +100,108 @@ impl PolicyFile {
         &self.jurisdiction
     }
 
+    /// The rules of the file, as rules. Where it has capabilities, these allow, and the jurisdiction
+    /// only limits; where it has none, the jurisdiction is the whole policy.
+    pub fn rules(&self) -> Vec<Box<dyn Rule>> {
+        match &self.capabilities {
+            None => vec![Box::new(self.jurisdiction.clone())],
+            Some(capabilities) => {
+                vec![
+                    Box::new(Limits(self.jurisdiction.clone())),
+                    Box::new(Arc::clone(capabilities)),
+                ]
+            }
+        }
+    }
+
+    /// The capabilities, if the file has any.
+    pub fn capabilities(&self) -> Option<&Capabilities> {
+        self.capabilities.as_deref()
+    }
+
+    /// Files with rules in TypeScript.
+    pub fn extensions(&self) -> &[ProjectPath] {
+        &self.extensions
+    }
+
+    /// What may be exempt from test-first work.
+    pub fn exemptions(&self) -> &Exemptions {
+        &self.exemptions
+    }
+
+    /// Hosts that sandboxes may reach.
+    pub fn network(&self) -> &NetworkWhitelist {
+        &self.network
+    }
+
+    /// What is probably not meant as it is written.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
+    /// What the file is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The digest of what the policy means: SHA-256 of its canonical JSON.
     pub fn digest(&self) -> Digest {
         self.digest
     }
+
+    fn meaning(&self) -> Value {
+        let mut meaning =
+            json!({ "jurisdiction": self.jurisdiction.meaning(), "version": VERSION });
+        let mut add = |key: &str, value: Option<Value>| {
+            if let (Some(members), Some(value)) = (meaning.as_object_mut(), value) {
+                members.insert(key.to_owned(), value);
+            }
+        };
+        add("capabilities", self.capabilities.as_deref().map(meaning::of_rules));
+        let paths: Vec<_> = self.extensions.iter().map(ProjectPath::as_str).collect();
+        add("extensions", (!paths.is_empty()).then(|| json!(paths)));
+        add("tdd_exemptions", meaning::of_exemptions(&self.exemptions));
+        add("network_whitelist", (!self.network.is_empty()).then(|| json!(self.network)));
+        meaning
+    }
 }
 
-fn read(text: &str) -> Result<PolicyFile, Problem> {
+fn read(name: &Arc<str>, text: &str) -> Result<PolicyFile, Problem> {
     if text.len() > MAX_POLICY_BYTES {
         let what = PolicyProblem::TooLarge { bytes: text.len(), max: MAX_POLICY_BYTES };
         return Err(Problem { line: 1, column: 1, what });
     }
     let root = yaml::parse(text)?;
-    let [version, jurisdiction] = root.root().fields(["version", "jurisdiction"])?;
+    let [version, jurisdiction, capabilities, extensions, exemptions, network] =
+        root.root().fields([
+            "version",
+            "jurisdiction",
+            "capabilities",
+            "extensions",
+            "tdd_exemptions",
+            "network_whitelist",
+        ])?;
     if let Some(version) = version {
         check_version(&version)?;
     }
-    let jurisdiction = jurisdiction
-        .map_or_else(|| Ok(Jurisdiction::default()), |field| read_jurisdiction(&field))?;
-    PolicyFile::from_jurisdiction(jurisdiction).map_err(|error| root.root().invalid(&error))
+    let jurisdiction = read_or(jurisdiction, Jurisdiction::default(), read_jurisdiction)?;
+    let rules = capabilities.map(|field| rules::read(name, &field)).transpose()?;
+    let mut policy = PolicyFile {
+        name: Arc::clone(name),
+        jurisdiction,
+        warnings: rules.as_deref().map(warning::of_rules).unwrap_or_default(),
+        capabilities: rules.map(|rules| Arc::new(Capabilities::new(rules))),
+        extensions: read_or(extensions, Vec::new(), sections::read_extensions)?,
+        exemptions: read_or(exemptions, Exemptions::new(), sections::read_exemptions)?,
+        network: read_or(network, NetworkWhitelist::new(), sections::read_network)?,
+        digest: Digest::GENESIS,
+    };
+    if let Some(capabilities) = &policy.capabilities {
+        examples::check(capabilities)?;
+    }
+    let meaning = Json::new(policy.meaning()).map_err(|error| root.root().invalid(&error))?;
+    policy.digest = Digest::of(meaning.canonical().as_bytes());
+    Ok(policy)
 }
 
 fn check_version(field: &Field<'_>) -> Result<(), Problem> {

@@ -12,8 +12,9 @@ use std::str::FromStr;
 use fluffy_base::{Json, KernelState, is_blank, normalised};
 use serde_json::{Value, json};
 
-use crate::rule::{Facts, Rule, quoted};
-use crate::verdict::{Layer, Reason, Reasons, Verdict};
+use crate::facts::Facts;
+use crate::rule::{Rule, quoted};
+use crate::verdict::{Layer, Reason, Reasons, Source, Verdict};
 
 /// How many names a hint lists.
 const NAMES_IN_HINT: usize = 10;
@@ -204,7 +205,32 @@ impl Rule for Jurisdiction {
     }
 
     fn judge(&self, facts: &Facts<'_>) -> Verdict {
-        Reasons::collect(self.violations(facts)).map_or(Verdict::Allow, Verdict::Deny)
+        match Reasons::collect(self.violations(facts)) {
+            Some(reasons) => Verdict::Deny(reasons),
+            None => Verdict::Allow(Source::new(self.layer(), self.name())),
+        }
+    }
+}
+
+/// A jurisdiction beside which there are rules: it refuses what is outside it and allows by itself
+/// only what acts on nothing, a request without a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Limits(pub(crate) Jurisdiction);
+
+impl Rule for Limits {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn layer(&self) -> Layer {
+        self.0.layer()
+    }
+
+    fn judge(&self, facts: &Facts<'_>) -> Verdict {
+        match (self.0.judge(facts), facts.tool()) {
+            (Verdict::Allow(_), Some(_)) => Verdict::Pass,
+            (verdict, _) => verdict,
+        }
     }
 }
 
@@ -360,7 +386,7 @@ fn not_listed(key: &str, noun: &str, text: &str, names: &Names) -> Reason {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    violation(key, text).with_hint(&format!("allowed {noun}s: {}{more}", shown.join(", ")))
+    violation(key, text).with_hint(&format!("the {noun}s {}{more}", shown.join(", ")))
 }
 
 #[cfg(test)]

@@ -10,19 +10,40 @@
 //! **Invariant.** Silence is denial, and so is failure: what no rule allows, or what a rule cannot
 //! judge, is denied.
 
+mod builtin;
+mod calls;
+mod capabilities;
+mod capability;
+mod condition;
+mod examples;
+mod explain;
+mod facts;
 mod file;
 mod glob;
 mod jurisdiction;
+mod meaning;
 mod rule;
 mod sanitise;
 mod token;
+mod trial;
 mod verdict;
+mod warning;
 mod yaml;
 
-pub use file::{DEFAULT_POLICY, MAX_POLICY_BYTES, PolicyFile};
+pub use builtin::{BuiltIn, Part};
+pub use calls::{CallError, Shape, known_calls, shape_of};
+pub use capabilities::Capabilities;
+pub use capability::Action;
+pub use condition::Target;
+pub use explain::{Explanation, Found, Look, explain};
+pub use facts::{Caller, Facts, Isolation, Subject};
+pub use file::{
+    DEFAULT_POLICY, EXEMPTIONS, Exemption, Exemptions, MAX_POLICY_BYTES, NetworkWhitelist,
+    PolicyFile,
+};
 pub use glob::{Glob, GlobError, GlobIndex, GlobProblem};
 pub use jurisdiction::{Jurisdiction, NameError, Names, RequiredField, UnknownField};
-pub use rule::{Decided, Facts, Opinion, Rule, decide, evaluate_all, fold};
+pub use rule::{Decided, Opinion, Rule, decide, evaluate_all, fold};
 pub use sanitise::{
     BYTES_PER_TOKEN, DEFAULT_RESULT_TOKENS, Keep, LeftOut, MAX_PATTERN_BYTES, MAX_RESULT_TOKENS,
     MAX_SECRET_PATTERNS, MIN_RESULT_TOKENS, ResultLimit, ResultLimits, SanitiseError, Sanitised,
@@ -33,5 +54,7 @@ pub use token::{
     MAX_TOKEN_TTL, PathScope, Peer, Token, TokenBook, TokenCall, TokenError, TokenId, TokenRefusal,
     TokenScope,
 };
-pub use verdict::{Layer, Reason, Reasons, Strength, Verdict};
+pub use trial::{Change, Direction, PastDecision, Trial, try_on};
+pub use verdict::{Layer, Place, Reason, Reasons, Source, Strength, Verdict};
+pub use warning::Warning;
 pub use yaml::{PolicyError, PolicyProblem};

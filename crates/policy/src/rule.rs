@@ -6,10 +6,12 @@
 //! **Invariant.** [`decide`] never answers [`Verdict::Pass`].
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
-use fluffy_base::{Excerpt, Json, KernelRequest, KernelState};
+use fluffy_base::Excerpt;
 
-use crate::verdict::{Layer, Reason, Verdict};
+use crate::facts::Facts;
+use crate::verdict::{Layer, Reason, Reasons, Source, Verdict};
 
 /// How much of a stranger's text a reason repeats.
 const EXCERPT_CHARS: usize = 100;
@@ -33,15 +35,11 @@ pub trait Rule: Send + Sync {
 
     /// The rule's opinion of a request.
     fn judge(&self, facts: &Facts<'_>) -> Verdict;
-}
 
-/// What a rule may look at.
-#[derive(Debug, Clone, Copy)]
-pub struct Facts<'a> {
-    /// The request; its actor and intent are in Unicode's composed form.
-    pub request: &'a KernelRequest,
-    /// Where the kernel stood when the request arrived.
-    pub state: KernelState,
+    /// What the rule would allow that is near to what was asked, for whoever is told no.
+    fn alternative(&self, _facts: &Facts<'_>) -> Option<Arc<str>> {
+        None
+    }
 }
 
 /// What one rule said.
@@ -60,83 +58,60 @@ pub struct Opinion {
 pub struct Decided {
     /// Never [`Verdict::Pass`].
     pub verdict: Verdict,
-    /// The rule that the decision is recorded under: the first, by layer and name, of those that
-    /// gave the verdict its strength.
-    pub rule: String,
+    /// For a denial: the nearest thing that would be allowed.
+    pub instead: Option<Arc<str>>,
 }
 
 /// Whether a request may proceed: every rule's opinion joined, and silence turned into denial.
-pub fn decide(rules: &[Box<dyn Rule>], facts: &Facts<'_>) -> Decided {
-    let mut verdict = Verdict::Pass;
-    let mut allowing: Option<(Layer, &str)> = None;
-    for rule in rules {
-        let opinion = ask(&**rule, facts);
-        if opinion == Verdict::Allow {
-            let this = (rule.layer(), rule.name());
-            allowing = Some(allowing.map_or(this, |first| first.min(this)));
-        }
-        verdict = verdict.join(opinion);
+///
+/// Rules in another language cost a trip to another process. They are asked last and only while
+/// nobody denies: a denial stays one whatever they would say.
+pub fn decide<'r>(rules: impl Iterator<Item = &'r dyn Rule> + Clone, facts: &Facts<'_>) -> Decided {
+    let heard = |rule: &&dyn Rule| !skipped_by_token(rule.layer(), facts);
+    let late = |rule: &&dyn Rule| rule.layer() == Layer::Extension;
+    let mut verdict = fold(rules.clone().filter(heard).filter(|rule| !late(rule)), facts);
+    if let Some(token) = &facts.caller.token {
+        verdict = verdict.join(Verdict::Allow(Source::new(Layer::Token, token)));
+    }
+    if !matches!(verdict, Verdict::Deny(_)) {
+        verdict = verdict.join(fold(rules.clone().filter(heard).filter(late), facts));
     }
     if verdict == Verdict::Pass {
         verdict = Verdict::deny(silence(facts));
     }
-    let rule = match verdict.reasons() {
-        Some(reasons) => reasons.primary().rule(),
-        None => allowing.map_or("", |(_, name)| name),
+    let instead = match &verdict {
+        Verdict::Pass | Verdict::Allow(_) | Verdict::Review(_) => None,
+        Verdict::Deny(reasons) => instead(reasons, rules, facts),
     };
-    Decided { rule: rule.to_owned(), verdict }
+    Decided { verdict, instead }
 }
 
 /// Every rule's opinion joined. [`Verdict::Pass`] means that nobody had one, which allows nothing.
-pub fn fold(rules: &[Box<dyn Rule>], facts: &Facts<'_>) -> Verdict {
-    rules.iter().map(|rule| ask(&**rule, facts)).fold(Verdict::Pass, Verdict::join)
+pub fn fold<'r>(rules: impl Iterator<Item = &'r dyn Rule>, facts: &Facts<'_>) -> Verdict {
+    rules.map(|rule| ask(rule, facts)).fold(Verdict::Pass, Verdict::join)
+}
+
+/// Whether a valid token stands for what this layer would say. It was issued after a decision of the
+/// policy; built-in rules, limits and the workflow are asked all the same.
+fn skipped_by_token(layer: Layer, facts: &Facts<'_>) -> bool {
+    facts.caller.token.is_some() && matches!(layer, Layer::Yaml | Layer::Extension)
 }
 
 /// Every rule's opinion by itself, by layer and name: the explanation of what [`fold`] answers.
-pub fn evaluate_all(rules: &[Box<dyn Rule>], facts: &Facts<'_>) -> Vec<Opinion> {
+pub fn evaluate_all<'r>(
+    rules: impl Iterator<Item = &'r dyn Rule>,
+    facts: &Facts<'_>,
+) -> Vec<Opinion> {
     let mut opinions: Vec<_> = rules
-        .iter()
         .map(|rule| Opinion {
             layer: rule.layer(),
             rule: rule.name().to_owned(),
-            verdict: ask(&**rule, facts),
+            verdict: ask(rule, facts),
         })
         .collect();
     // Two rules of one name are told apart by what they say, so that their order is one as well.
     opinions.sort_by_cached_key(|said| (said.layer, said.rule.clone(), said.verdict.to_string()));
     opinions
-}
-
-impl<'a> Facts<'a> {
-    /// Who asks.
-    pub fn actor(&self) -> &'a str {
-        &self.request.actor
-    }
-
-    /// What for, in words.
-    pub fn intent(&self) -> &'a str {
-        &self.request.intent
-    }
-
-    /// The tool to run, if any.
-    pub fn tool(&self) -> Option<&'a str> {
-        self.request.tool_call.as_ref().map(|call| call.name.as_str())
-    }
-
-    /// The parameters of the tool, if one is to run.
-    pub fn tool_params(&self) -> Option<&'a Json> {
-        self.request.tool_call.as_ref().map(|call| &call.params)
-    }
-
-    /// What the sender says beside the tool call.
-    pub fn params(&self) -> Option<&'a Json> {
-        self.request.params.as_ref()
-    }
-
-    /// What justifies the request.
-    pub fn evidence(&self) -> Option<&'a str> {
-        self.request.evidence.as_deref()
-    }
 }
 
 /// The beginning of a stranger's text, safe to stand in a reason.
@@ -155,19 +130,43 @@ fn ask(rule: &dyn Rule, facts: &Facts<'_>) -> Verdict {
 
 fn silence(facts: &Facts<'_>) -> Reason {
     let actor = quoted(facts.actor());
-    let (wish, keys) = match facts.tool() {
-        Some(tool) => {
-            (format!("to run tool '{}'", quoted(tool)), "`allowed_actors` and `allowed_tools`")
-        }
-        None => ("to ask without a tool".to_owned(), "`allowed_actors`"),
+    let wish = match facts.tool() {
+        Some(tool) => format!("to run tool '{}'", quoted(tool)),
+        None => "to ask without a tool".to_owned(),
     };
-    let text = format!("no rule allows actor '{actor}' {wish}");
-    let hint = format!("a request needs a rule that allows it, such as a jurisdiction with {keys}");
-    Reason::new(Layer::Silence, "default", &text).with_hint(&hint)
+    let on = match facts.subject.paths.as_slice() {
+        [] => String::new(),
+        [path] => format!(" on `{}`", quoted(path.as_str())),
+        [first, ..] => format!(" on `{}` and the other paths", quoted(first.as_str())),
+    };
+    let text = format!("no rule allows actor '{actor}' {wish}{on}");
+    Reason::new(Layer::Silence, "default", &text)
+}
+
+/// What would be allowed: as the first reason has it, or else the first rule that knows of something.
+fn instead<'r>(
+    reasons: &Reasons,
+    mut rules: impl Iterator<Item = &'r dyn Rule>,
+    facts: &Facts<'_>,
+) -> Option<Arc<str>> {
+    let told = reasons.iter().find_map(Reason::shared_hint);
+    let known = told.or_else(|| rules.find_map(|rule| rule.alternative(facts)));
+    known.or_else(|| {
+        let keys = match facts.tool() {
+            Some(_) => "`allowed_actors` and `allowed_tools`",
+            None => "`allowed_actors`",
+        };
+        let silent = reasons.primary().layer() == Layer::Silence;
+        silent.then(|| {
+            let text = "a request needs a rule that allows it, such as a jurisdiction with";
+            format!("{text} {keys}").into()
+        })
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use fluffy_base::{Json, KernelRequest, KernelState};
     use proptest::prelude::*;
 
     use super::*;
@@ -215,8 +214,16 @@ mod tests {
         verdicts.into_iter().map(|v| Box::new(Says("says", v)) as Box<dyn Rule>).collect()
     }
 
+    fn each(rules: &[Box<dyn Rule>]) -> impl Iterator<Item = &dyn Rule> + Clone {
+        rules.iter().map(|rule| &**rule)
+    }
+
+    fn allow() -> Verdict {
+        Verdict::Allow(Source::new(Layer::Yaml, "a"))
+    }
+
     fn asked(rules: &[Box<dyn Rule>], request: &KernelRequest) -> Verdict {
-        decide(rules, &Facts { request, state: KernelState::Idle }).verdict
+        decide(each(rules), &Facts::new(request, KernelState::Idle)).verdict
     }
 
     #[test]
@@ -227,16 +234,17 @@ mod tests {
                 verdict.to_string(),
                 "deny: no rule allows actor 'alice' to run tool 'echo'"
             );
-            let hint = verdict.reasons().unwrap().primary().hint().unwrap();
-            assert!(hint.contains("`allowed_actors` and `allowed_tools`"), "{hint}");
         }
+        let facts = call();
+        let decided = decide(each(&[]), &Facts::new(&facts, KernelState::Idle));
+        assert!(decided.instead.unwrap().contains("`allowed_actors` and `allowed_tools`"));
         let spoken = asked(&[], &KernelRequest::intent_only("r", "bob", "hm"));
         assert_eq!(spoken.to_string(), "deny: no rule allows actor 'bob' to ask without a tool");
     }
 
     #[test]
     fn a_rule_that_panics_denies_even_beside_an_allow() {
-        let rules: Vec<Box<dyn Rule>> = vec![Box::new(Panics), Box::new(Says("a", Verdict::Allow))];
+        let rules: Vec<Box<dyn Rule>> = vec![Box::new(Panics), Box::new(Says("a", allow()))];
         let verdict = asked(&rules, &call());
         assert_eq!(verdict.to_string(), "deny: rule `panics` failed to evaluate");
         assert_eq!(verdict.reasons().unwrap().primary().layer(), Layer::Extension);
@@ -247,11 +255,11 @@ mod tests {
         let rules: Vec<Box<dyn Rule>> = vec![
             Box::new(Panics),
             Box::new(Says("b", Verdict::Pass)),
-            Box::new(Says("a", Verdict::Allow)),
+            Box::new(Says("a", allow())),
         ];
         let request = call();
-        let facts = Facts { request: &request, state: KernelState::Idle };
-        let told: Vec<_> = evaluate_all(&rules, &facts)
+        let facts = Facts::new(&request, KernelState::Idle);
+        let told: Vec<_> = evaluate_all(each(&rules), &facts)
             .into_iter()
             .map(|opinion| format!("{} {} {}", opinion.layer, opinion.rule, opinion.verdict))
             .collect();
@@ -300,7 +308,7 @@ mod tests {
         fn adding_any_rule_but_an_allow_never_widens(
             verdicts in prop::collection::vec(any_verdict(), 0..6), extra in any_verdict(),
         ) {
-            prop_assume!(extra != Verdict::Allow);
+            prop_assume!(extra.strength() != Strength::Allow);
             let before = asked(&said(verdicts.clone()), &call()).strength();
             let mut more = verdicts;
             more.push(extra.clone());
@@ -317,11 +325,11 @@ mod tests {
         #[test]
         fn an_explanation_joins_to_the_decision(verdicts in prop::collection::vec(any_verdict(), 0..6)) {
             let (rules, request) = (said(verdicts), call());
-            let facts = Facts { request: &request, state: KernelState::Idle };
-            let joined = evaluate_all(&rules, &facts)
+            let facts = Facts::new(&request, KernelState::Idle);
+            let joined = evaluate_all(each(&rules), &facts)
                 .into_iter()
                 .fold(Verdict::Pass, |verdict, opinion| verdict.join(opinion.verdict));
-            prop_assert_eq!(joined, fold(&rules, &facts));
+            prop_assert_eq!(joined, fold(each(&rules), &facts));
         }
     }
 }

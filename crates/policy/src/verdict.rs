@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
 use fluffy_base::sanitised;
 
@@ -19,8 +20,8 @@ use fluffy_base::sanitised;
 pub enum Verdict {
     /// No opinion.
     Pass,
-    /// May proceed, unless someone objects.
-    Allow,
+    /// May proceed, unless someone objects. Of several who allow, the first is named.
+    Allow(Source),
     /// May proceed once a person has agreed.
     Review(Reasons),
     /// May not proceed.
@@ -55,6 +56,8 @@ pub enum Layer {
     Workflow,
     /// Rules that no policy file can lift.
     BuiltIn,
+    /// A capability token that the kernel issued.
+    Token,
     /// Rules of a policy file.
     Yaml,
     /// Rules written in a programming language.
@@ -63,16 +66,34 @@ pub enum Layer {
     Silence,
 }
 
+/// A rule, and where it is written.
+///
+/// Ordered by layer, name and place. Cheap to clone: it is part of every decision.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Source {
+    layer: Layer,
+    rule: Arc<str>,
+    place: Option<Place>,
+}
+
+/// A line of a file.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// The file, as people call it.
+    pub file: Arc<str>,
+    /// The line, from 1.
+    pub line: u64,
+}
+
 /// Why a rule does not simply let a request proceed.
 ///
 /// Ordered by layer, rule and text. Its texts are safe to show: one line, control characters
 /// escaped, known secrets masked, whatever they were made from.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reason {
-    layer: Layer,
-    rule: String,
-    text: String,
-    hint: Option<String>,
+    source: Source,
+    text: Arc<str>,
+    hint: Option<Arc<str>>,
 }
 
 /// One reason or more, each once, in the order of [`Reason`].
@@ -99,6 +120,7 @@ impl Verdict {
         match (self, other) {
             (Self::Deny(a), Self::Deny(b)) => Self::Deny(a.union(b)),
             (Self::Review(a), Self::Review(b)) => Self::Review(a.union(b)),
+            (Self::Allow(a), Self::Allow(b)) => Self::Allow(a.min(b)),
             (a, b) if a.strength() < b.strength() => b,
             (a, _weaker_or_same) => a,
         }
@@ -108,16 +130,26 @@ impl Verdict {
     pub fn strength(&self) -> Strength {
         match self {
             Self::Pass => Strength::Pass,
-            Self::Allow => Strength::Allow,
+            Self::Allow(_) => Strength::Allow,
             Self::Review(_) => Strength::Review,
             Self::Deny(_) => Strength::Deny,
+        }
+    }
+
+    /// The rule that the verdict is recorded under: the first, by layer and name, of those that gave
+    /// it its strength.
+    pub fn source(&self) -> Option<&Source> {
+        match self {
+            Self::Pass => None,
+            Self::Allow(source) => Some(source),
+            Self::Review(reasons) | Self::Deny(reasons) => Some(reasons.primary().source()),
         }
     }
 
     /// Why, where the verdict is a review or a denial.
     pub fn reasons(&self) -> Option<&Reasons> {
         match self {
-            Self::Pass | Self::Allow => None,
+            Self::Pass | Self::Allow(_) => None,
             Self::Review(reasons) | Self::Deny(reasons) => Some(reasons),
         }
     }
@@ -147,13 +179,14 @@ impl Strength {
 
 impl Layer {
     /// Every layer, in order.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Validation,
         Self::Ambiguity,
         Self::Jurisdiction,
         Self::Variant,
         Self::Workflow,
         Self::BuiltIn,
+        Self::Token,
         Self::Yaml,
         Self::Extension,
         Self::Silence,
@@ -168,6 +201,7 @@ impl Layer {
             Self::Variant => "variant",
             Self::Workflow => "workflow",
             Self::BuiltIn => "built_in",
+            Self::Token => "token",
             Self::Yaml => "yaml",
             Self::Extension => "extension",
             Self::Silence => "silence",
@@ -181,27 +215,79 @@ impl fmt::Display for Layer {
     }
 }
 
+impl Source {
+    /// The rule `rule` of a layer. Its name is made safe to show.
+    pub fn new(layer: Layer, rule: &str) -> Self {
+        Self { layer, rule: shared(rule), place: None }
+    }
+
+    /// The same rule, with the place where it is written.
+    #[must_use]
+    pub fn at(self, place: Place) -> Self {
+        Self { place: Some(place), ..self }
+    }
+
+    /// Which part of the system it belongs to.
+    pub fn layer(&self) -> Layer {
+        self.layer
+    }
+
+    /// Its name.
+    pub fn rule(&self) -> &str {
+        &self.rule
+    }
+
+    /// Where it is written, if it is.
+    pub fn place(&self) -> Option<&Place> {
+        self.place.as_ref()
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Some(place) => write!(f, "rule `{}`, {place}", self.rule),
+            None => write!(f, "rule `{}`", self.rule),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
 impl Reason {
     /// A reason of the rule `rule`. Long texts of strangers are the caller's to cut.
     pub fn new(layer: Layer, rule: &str, text: &str) -> Self {
-        let (rule, text) = (sanitised(rule).into_owned(), sanitised(text).into_owned());
-        Self { layer, rule, text, hint: None }
+        Self::of(Source::new(layer, rule), text)
+    }
+
+    /// A reason of a rule that is known already.
+    pub fn of(source: Source, text: &str) -> Self {
+        Self { source, text: shared(text), hint: None }
     }
 
     /// The same reason, saying also what would be allowed.
     #[must_use]
     pub fn with_hint(self, hint: &str) -> Self {
-        Self { hint: Some(sanitised(hint).into_owned()), ..self }
+        Self { hint: Some(shared(hint)), ..self }
     }
 
     /// Which part of the system objects.
     pub fn layer(&self) -> Layer {
-        self.layer
+        self.source.layer
     }
 
     /// The name of the rule that objects.
     pub fn rule(&self) -> &str {
-        &self.rule
+        &self.source.rule
+    }
+
+    /// The rule that objects.
+    pub fn source(&self) -> &Source {
+        &self.source
     }
 
     /// Why it objects.
@@ -213,6 +299,15 @@ impl Reason {
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }
+
+    pub(crate) fn shared_hint(&self) -> Option<Arc<str>> {
+        self.hint.clone()
+    }
+}
+
+/// A text that is safe to show, made once and shared by every decision that repeats it.
+fn shared(text: &str) -> Arc<str> {
+    Arc::from(&*sanitised(text))
 }
 
 impl Reasons {
@@ -280,7 +375,8 @@ pub(crate) mod tests {
     pub(crate) fn any_verdict() -> impl Strategy<Value = Verdict> {
         prop_oneof![
             Just(Verdict::Pass),
-            Just(Verdict::Allow),
+            ("[ab]", prop::sample::select(&Layer::ALL[..]))
+                .prop_map(|(rule, layer)| Verdict::Allow(Source::new(layer, &rule))),
             any_reasons().prop_map(Verdict::Review),
             any_reasons().prop_map(Verdict::Deny),
         ]
@@ -290,8 +386,11 @@ pub(crate) mod tests {
     fn the_stronger_of_two_verdicts_wins() {
         let review = Verdict::review(Reason::new(Layer::Yaml, "r", "look"));
         let deny = Verdict::deny(Reason::new(Layer::Yaml, "d", "no"));
-        assert_eq!(Verdict::Pass.join(Verdict::Allow), Verdict::Allow);
-        assert_eq!(Verdict::Allow.join(review.clone()), review);
+        let allow = Verdict::Allow(Source::new(Layer::Yaml, "a"));
+        let earlier = Verdict::Allow(Source::new(Layer::BuiltIn, "z"));
+        assert_eq!(Verdict::Pass.join(allow.clone()), allow);
+        assert_eq!(allow.clone().join(earlier.clone()), earlier);
+        assert_eq!(allow.join(review.clone()), review);
         assert_eq!(review.join(deny.clone()), deny);
     }
 

@@ -62,6 +62,14 @@ pub enum PolicyProblem {
         /// The nearest key that means something, or all of them.
         advice: String,
     },
+    /// A key that has to be there and is not.
+    #[error("`{key}` is missing: {why}")]
+    Missing {
+        /// The key with the keys above it.
+        key: String,
+        /// What it is needed for.
+        why: String,
+    },
     /// A value of the wrong type or kind.
     #[error("`{field}` must be {expected}, not {found}")]
     Expected {
@@ -72,6 +80,9 @@ pub enum PolicyProblem {
         /// What stands there.
         found: String,
     },
+    /// An example that the rules do not bear out.
+    #[error("{0}")]
+    Example(String),
     /// A value of the right type that means nothing.
     #[error("`{field}` cannot be {found}: {why}")]
     Invalid {
@@ -171,6 +182,63 @@ impl<'a> Field<'a> {
         items.iter().enumerate().map(named).collect()
     }
 
+    /// The items of a list.
+    pub(crate) fn items(&self, expected: &str) -> Result<Vec<Field<'a>>, Problem> {
+        let Kind::List(items) = &self.node.kind else { return Err(self.expected(expected)) };
+        let named = |(index, node)| Field { name: format!("{}[{index}]", self.name), node };
+        Ok(items.iter().enumerate().map(named).collect())
+    }
+
+    /// A text, or the items of a list of texts.
+    pub(crate) fn one_or_more(&self) -> Result<Vec<(Field<'a>, &'a str)>, Problem> {
+        match &self.node.kind {
+            Kind::List(_) => self.texts(),
+            Kind::Text(text) => {
+                Ok(vec![(Field { name: self.name.clone(), node: self.node }, text)])
+            }
+            Kind::Null | Kind::Bool(_) | Kind::Integer(_) | Kind::Float(_) | Kind::Map(_) => {
+                Err(self.expected("a text or a list of texts"))
+            }
+        }
+    }
+
+    /// The members of a mapping whose keys are the author's.
+    pub(crate) fn members(&self, expected: &str) -> Result<Vec<(&'a str, Field<'a>)>, Problem> {
+        let Kind::Map(members) = &self.node.kind else { return Err(self.expected(expected)) };
+        let member = |(key, node): &'a (Node, Node)| {
+            let Kind::Text(text) = &key.kind else {
+                let key = Field { name: self.child("?"), node: key };
+                return Err(key.expected("a key in words"));
+            };
+            Ok((text.as_str(), Field { name: self.child(text), node }))
+        };
+        members.iter().map(member).collect()
+    }
+
+    /// `true` or `false`.
+    pub(crate) fn flag(&self) -> Result<bool, Problem> {
+        match &self.node.kind {
+            Kind::Bool(value) => Ok(*value),
+            _ => Err(self.expected("`true` or `false`")),
+        }
+    }
+
+    /// Whether it is a text.
+    pub(crate) fn is_text(&self) -> bool {
+        matches!(self.node.kind, Kind::Text(_))
+    }
+
+    /// Where it stands: line and column, from 1.
+    pub(crate) fn place(&self) -> (u64, u64) {
+        (self.node.at.line().max(1), self.node.at.column().max(1))
+    }
+
+    /// A key that has to be there and is not.
+    pub(crate) fn missing(&self, key: &str, why: &str) -> Problem {
+        let key = excerpt(&self.child(key));
+        self.node.problem(PolicyProblem::Missing { key, why: why.to_owned() })
+    }
+
     /// An integer.
     pub(crate) fn integer(&self, expected: &str) -> Result<i128, Problem> {
         match &self.node.kind {
@@ -207,7 +275,8 @@ impl<'a> Field<'a> {
         })
     }
 
-    fn text(&self) -> Result<&'a str, Problem> {
+    /// A text.
+    pub(crate) fn text(&self) -> Result<&'a str, Problem> {
         match &self.node.kind {
             Kind::Text(text) => Ok(text),
             Kind::Bool(_) | Kind::Integer(_) | Kind::Float(_) => {
@@ -404,7 +473,7 @@ fn listed(known: &[&str]) -> String {
 }
 
 /// The candidate that `word` most likely was meant to be, if any is near enough to be a slip.
-fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let word: Vec<char> = word.chars().take(64).flat_map(char::to_lowercase).collect();
     candidates
         .iter()

@@ -27,7 +27,7 @@ fn the_log_shows_what_happened_newest_last() {
     0  ALLOW  SYSTEM        state_transition  the ledger begins
     1  ALLOW  SYSTEM        kernel_start      the kernel starts
     2  ALLOW  user          echo              say it
-    3  DENY   mallory       echo              sneak  — Jurisdiction denied: Actor 'mallory' is not in allowed actors
+    3  DENY   mallory       echo              sneak  — Jurisdiction denied: Actor 'mallory' is not in allowed actors. Allowed instead: the actors model, user
     4  ALLOW  user          echo              say it
     5  ALLOW  SYSTEM        kernel_shutdown   the kernel ends
     "##);

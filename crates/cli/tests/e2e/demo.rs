@@ -17,10 +17,10 @@ fn the_demo_shows_a_denial_with_its_reason_exports_verifies_and_finds_a_forgery(
         ACCEPTED by rule `jurisdiction`: result 42
         entry 3, hash <hash>
       A stranger is refused, and told why
-        REJECTED by rule `jurisdiction.allowed_actors`: Jurisdiction denied: Actor 'mallory' is not in allowed actors
+        REJECTED by rule `jurisdiction.allowed_actors`: Jurisdiction denied: Actor 'mallory' is not in allowed actors. Allowed instead: the actors alice, model
         entry 4, hash <hash>
       A tool that nobody allowed is refused
-        REJECTED by rule `jurisdiction.allowed_tools`: Jurisdiction denied: Tool 'shell.run' is not in allowed tools; Tool 'shell.run' is not registered
+        REJECTED by rule `jurisdiction.allowed_tools`: Jurisdiction denied: Tool 'shell.run' is not in allowed tools; Tool 'shell.run' is not registered. Allowed instead: the tools add, echo
         entry 5, hash <hash>
       An intent that only looks like one is refused
         REJECTED by rule `ambiguity`: Ambiguity detected: Empty intent is ambiguous

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use fluffy_base::{KernelRequest, KernelState};
 use fluffy_kernel::{Ambiguity, Kernel, Variant};
-use fluffy_policy::{Facts, Layer, Reason, Rule, Verdict};
+use fluffy_policy::{Facts, Layer, Reason, Rule, Source, Verdict};
 
 use crate::lab::{ALLOWED, DENIED, Lab, Reach, Runs, call, detail, echo, ends, error};
 
@@ -85,7 +85,13 @@ fn what_needs_a_review_is_refused_where_nobody_can_give_one() {
 #[test]
 fn a_rule_that_allows_lifts_no_denial() {
     let (lab, runs) = (Lab::new(), Runs::default());
-    let kernel = boot(&lab, &runs, Custom("generous", |_: &Facts<'_>| Verdict::Allow));
+    let kernel = boot(
+        &lab,
+        &runs,
+        Custom("generous", |_: &Facts<'_>| {
+            Verdict::Allow(Source::new(Layer::Extension, "generous"))
+        }),
+    );
     let stranger = KernelRequest { actor: "mallory".to_owned(), ..call("r1", "look", "{}") };
     for request in
         [stranger, call("r2", "nope", "{}"), KernelRequest::intent_only("r3", "alice", "")]

@@ -11,7 +11,7 @@ use fluffy_kernel::{Effect, Kernel, KernelConfig, Registry, Tool, ToolError, Too
 use fluffy_ledger::{
     DetailView, KeyName, Layout, Page, Query, SigningKey, StoredRecord, verify_segments,
 };
-use fluffy_policy::PolicyFile;
+use fluffy_policy::{PolicyFile, Shape};
 use fluffy_testkit::Project;
 use serde_json::{Value, json};
 
@@ -124,7 +124,13 @@ impl Tool for Probe {
             "properties": { "text": {}, "n": { "type": "number" } },
             "additionalProperties": false,
         });
-        ToolSpec { name: self.name, summary: "Does as it is told", schema, effect: self.effect }
+        ToolSpec {
+            name: self.name,
+            summary: "Does as it is told",
+            schema,
+            effect: self.effect,
+            shape: Shape::PLAIN,
+        }
     }
 
     fn run(&self, params: &Json) -> Result<Value, ToolError> {

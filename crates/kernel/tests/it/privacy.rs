@@ -124,6 +124,6 @@ fn an_entry_names_rule_verdict_session_policy_and_duration() {
     assert_eq!(told.policy_decision.as_deref(), Some("denied"));
     let reason = "Jurisdiction denied: Actor 'mallory' is not in allowed actors";
     assert_eq!(told.deny_reason.as_deref(), Some(reason));
-    assert_eq!(told.metadata["hint"], "allowed actors: alice, béa");
+    assert_eq!(told.metadata["allowed_instead"], "the actors alice, béa");
     assert_eq!(told.input_summary.as_deref(), Some(read(r#"{"text":"hi"}"#).canonical()));
 }

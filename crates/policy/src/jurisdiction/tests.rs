@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::Strength;
 use fluffy_base::{KernelRequest, ToolCall};
 
 fn jurisdiction() -> Jurisdiction {
@@ -23,7 +24,7 @@ fn call() -> KernelRequest {
 }
 
 fn judged(jurisdiction: &Jurisdiction, request: &KernelRequest) -> String {
-    jurisdiction.judge(&Facts { request, state: KernelState::Idle }).to_string()
+    jurisdiction.judge(&Facts::new(request, KernelState::Idle)).to_string()
 }
 
 fn requiring(field: &str) -> Jurisdiction {
@@ -55,7 +56,7 @@ fn a_denial_carries_every_violation_as_its_own_reason() {
     };
     let mut request = KernelRequest::call("r", "eve", "four", "rm", json(json!({"a": 1})));
     request.params = Some(Json::empty_object());
-    let verdict = strict.judge(&Facts { request: &request, state: KernelState::Idle });
+    let verdict = strict.judge(&Facts::new(&request, KernelState::Idle));
     let told: Vec<_> = verdict
         .reasons()
         .unwrap()
@@ -81,10 +82,10 @@ fn a_denial_carries_every_violation_as_its_own_reason() {
 fn a_denial_says_what_would_be_allowed() {
     let hint = |jurisdiction: &Jurisdiction, actor: &str| {
         let request = KernelRequest::intent_only("r", actor, "hm");
-        let verdict = jurisdiction.judge(&Facts { request: &request, state: KernelState::Idle });
+        let verdict = jurisdiction.judge(&Facts::new(&request, KernelState::Idle));
         verdict.reasons().unwrap().primary().hint().unwrap().to_owned()
     };
-    assert_eq!(hint(&jurisdiction(), "eve"), "allowed actors: alice, béa");
+    assert_eq!(hint(&jurisdiction(), "eve"), "the actors alice, béa");
     let many: Vec<_> = (10..30).map(|n| format!("a{n}")).collect();
     let many = Names::only(many.iter().map(String::as_str)).unwrap();
     let crowd = Jurisdiction { allowed_actors: many, ..jurisdiction() };
@@ -95,8 +96,8 @@ fn a_denial_says_what_would_be_allowed() {
 fn what_is_not_set_allows_nobody_and_names_the_key() {
     assert_eq!(
         judged(&Jurisdiction::default(), &call()),
-        "deny: Actor 'alice' is not in allowed actors: no actor is allowed until \
-         `jurisdiction.allowed_actors` names one; Tool 'echo' is not in allowed tools: no tool is \
+        "deny: Actor 'alice' is not in the actors no actor is allowed until \
+         `jurisdiction.allowed_actors` names one; Tool 'echo' is not in the tools no tool is \
          allowed until `jurisdiction.allowed_tools` names one"
     );
 }
@@ -133,8 +134,12 @@ fn lesson_l09_allowed_states_decide_in_which_state_a_request_is_heard() {
     for allowed in KernelState::ALL {
         let only = Jurisdiction { allowed_states: vec![allowed], ..jurisdiction() };
         for state in KernelState::ALL {
-            let verdict = only.judge(&Facts { request: &request, state });
-            assert_eq!(verdict == Verdict::Allow, state == allowed, "{allowed} {state}");
+            let verdict = only.judge(&Facts::new(&request, state));
+            assert_eq!(
+                verdict.strength() == Strength::Allow,
+                state == allowed,
+                "{allowed} {state}"
+            );
         }
     }
     let never = Jurisdiction { allowed_states: vec![], ..jurisdiction() };
@@ -276,8 +281,8 @@ proptest! {
             !case.evidence,
         ];
         let expected = violations.into_iter().filter(|violated| *violated).count();
-        let verdict = limits.judge(&Facts { request: &request, state: case.state });
+        let verdict = limits.judge(&Facts::new(&request, case.state));
         prop_assert_eq!(verdict.reasons().map_or(0, |reasons| reasons.iter().count()), expected);
-        prop_assert_eq!(verdict == Verdict::Allow, expected == 0);
+        prop_assert_eq!(verdict.strength() == Strength::Allow, expected == 0);
     }
 }

@@ -18,7 +18,7 @@ impl Rule for NoNightlyBuilds {
     }
 
     fn layer(&self) -> Layer {
-        Layer::Extension
+        Layer::Jurisdiction
     }
 
     fn judge(&self, facts: &Facts<'_>) -> Verdict {
@@ -41,7 +41,9 @@ fn request(actor: &str, intent: &str) -> KernelRequest {
 }
 
 fn decided(request: &KernelRequest) -> String {
-    decide(&rules(), &Facts { request, state: KernelState::Idle }).verdict.to_string()
+    decide(rules().iter().map(|rule| &**rule), &Facts::new(request, KernelState::Idle))
+        .verdict
+        .to_string()
 }
 
 #[test]
@@ -57,8 +59,8 @@ fn a_rule_of_the_users_own_is_joined_in() {
 #[test]
 fn an_explanation_names_every_rule_that_was_asked() {
     let request = request("user", "a nightly build");
-    let facts = Facts { request: &request, state: KernelState::Idle };
-    let told: Vec<_> = evaluate_all(&rules(), &facts)
+    let facts = Facts::new(&request, KernelState::Idle);
+    let told: Vec<_> = evaluate_all(rules().iter().map(|rule| &**rule), &facts)
         .into_iter()
         .map(|opinion| format!("{}: {}", opinion.rule, opinion.verdict))
         .collect();

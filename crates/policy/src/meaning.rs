@@ -1,0 +1,69 @@
+//! What rules mean, as a value that does not depend on how they are written: the policy's digest is
+//! made from it. Names and reasons are part of it, lines are not.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::capabilities::Capabilities;
+use crate::capability::Capability;
+use crate::condition::{Condition, Syscalls};
+use crate::file::Exemptions;
+use crate::glob::Glob;
+
+/// The rules by name: their order means nothing.
+pub(crate) fn of_rules(capabilities: &Capabilities) -> Value {
+    let mut rules: Vec<_> = capabilities.rules().iter().collect();
+    rules.sort_by_key(|rule| rule.source.rule());
+    rules.into_iter().map(of_rule).collect()
+}
+
+/// The exemptions by category, if there are any.
+pub(crate) fn of_exemptions(exemptions: &Exemptions) -> Option<Value> {
+    let of = |exemption: &crate::file::Exemption| json!({ "path_glob": of_globs(&exemption.paths), "type_only": exemption.type_only });
+    let members = exemptions.iter().map(|(name, exemption)| ((*name).to_owned(), of(exemption)));
+    (!exemptions.is_empty()).then(|| Value::Object(members.collect()))
+}
+
+fn of_rule(rule: &Capability) -> Value {
+    let constraints = &rule.constraints;
+    json!({
+        "name": rule.source.rule(),
+        "action": rule.action.name(),
+        "match": of_condition(&rule.condition),
+        "except": rule.except.iter().map(of_condition).collect::<Vec<_>>(),
+        "reason": rule.reason,
+        "require_sandbox": constraints.require_sandbox,
+        "require_capability_token": constraints.require_capability_token,
+        "max_file_size": constraints.max_file_size.map(|size| size.bytes().to_string()),
+    })
+}
+
+fn of_condition(condition: &Condition) -> Value {
+    let calls = condition.syscalls.as_ref().map(|calls| {
+        let names: BTreeSet<_> = calls.iter().map(of_syscalls).collect();
+        names
+    });
+    let commands = condition.commands.as_ref();
+    json!({
+        "syscall": calls,
+        "path_glob": condition.paths.as_deref().map(of_globs),
+        "caller_tag": condition.caller_tags,
+        "actor": condition.actors,
+        "session_mode": condition.modes,
+        "workflow_state": condition.workflow_states,
+        "command": commands.map(|commands| commands.words.iter().collect::<BTreeSet<_>>()),
+    })
+}
+
+fn of_globs(globs: &[Glob]) -> BTreeSet<&str> {
+    globs.iter().map(Glob::text).collect()
+}
+
+pub(crate) fn of_syscalls(syscalls: &Syscalls) -> String {
+    match syscalls {
+        Syscalls::Every => "*".to_owned(),
+        Syscalls::Group(prefix) => format!("{prefix}*"),
+        Syscalls::Named(name) => name.clone(),
+    }
+}
