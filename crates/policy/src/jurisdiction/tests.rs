@@ -96,8 +96,8 @@ fn a_denial_says_what_would_be_allowed() {
 fn what_is_not_set_allows_nobody_and_names_the_key() {
     assert_eq!(
         judged(&Jurisdiction::default(), &call()),
-        "deny: Actor 'alice' is not in the actors no actor is allowed until \
-         `jurisdiction.allowed_actors` names one; Tool 'echo' is not in the tools no tool is \
+        "deny: Actor 'alice' is not in allowed actors: no actor is allowed until \
+         `jurisdiction.allowed_actors` names one; Tool 'echo' is not in allowed tools: no tool is \
          allowed until `jurisdiction.allowed_tools` names one"
     );
 }
