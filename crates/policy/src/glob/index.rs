@@ -14,15 +14,15 @@
 //! **Invariant.** The index answers what asking each pattern by itself would answer.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, DefaultHasher};
 
 use fluffy_base::ProjectPath;
-use foldhash::fast::FixedState;
 
 use super::{Glob, Part, Pattern, Segment, spans_path};
 
-/// The seed is fixed, as everything here is: only the policy's author chooses what is filed, and a
-/// path that is looked up is never filed.
-type Map<K, V> = HashMap<K, V, FixedState>;
+/// Without a random seed, as nothing in this crate reads randomness. It needs none: what is filed comes
+/// from the policy alone, and a path that a stranger chose is only looked up.
+type Map<K, V> = HashMap<K, V, BuildHasherDefault<DefaultHasher>>;
 
 /// A set of patterns, each with an id that several may share.
 ///
