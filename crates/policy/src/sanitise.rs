@@ -57,9 +57,12 @@ const SHOWN_CHARS: usize = 60;
 
 /// A kind of secret that the user knows of.
 ///
-/// The expression is one of the `regex` crate, which takes linear time for a search. It is matched
-/// against the whole text and not line by line: `.` stops at the end of a line and `^` and `$` are the
-/// ends of the text, unless the expression says `(?s)` or `(?m)`; `\s` and `[^x]` do match line ends.
+/// The expression is one of the `regex` crate. One search takes linear time, but an expression that
+/// reads far ahead and then settles for less (`x.*y|x`) makes many such searches.
+///
+/// It is matched against the whole text and not line by line: `.` stops at the end of a line and `^`
+/// and `$` are the ends of the text, unless the expression says `(?s)` or `(?m)`; `\s` and `[^x]` do
+/// match line ends.
 /// The whole match is masked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretPattern {
