@@ -45,7 +45,7 @@ pub(crate) enum Ruling {
     /// It may not proceed.
     Refused,
     /// It may proceed once a person has agreed to these objections.
-    Review(KernelRequest, Reasons),
+    Review(Box<(KernelRequest, Reasons)>),
     /// It may proceed, and there is nothing to run.
     Accepted,
     /// This call may run.
@@ -110,7 +110,7 @@ impl Arbiter {
         let ruling = match &decided.verdict {
             Verdict::Pass | Verdict::Deny(_) => Ruling::Refused,
             Verdict::Review(reasons) if agreed(reasons) => Ruling::let_through(request),
-            Verdict::Review(reasons) => Ruling::Review(request, reasons.clone()),
+            Verdict::Review(reasons) => Ruling::Review(Box::new((request, reasons.clone()))),
             Verdict::Allow(_) => Ruling::let_through(request),
         };
         (decided, ruling)
@@ -174,7 +174,8 @@ mod tests {
         let registry = Arc::new(Registry::with_builtins().unwrap());
         let arbiter = Arbiter::new(Arc::new(Permissive), BuiltIn::new([]), registry, Vec::new());
         let rules: Vec<Box<dyn Rule>> = vec![Box::new(Says(verdict))];
-        let policy = InForce { rules, digest: fluffy_base::Digest::GENESIS };
+        let digest = fluffy_base::Digest::GENESIS;
+        let policy = InForce { rules, sanitiser: Arc::default(), digest };
         arbiter.judge(&policy, request, KernelState::Idle, &Circumstances::default()).1
     }
 
@@ -189,7 +190,7 @@ mod tests {
         for verdict in [Verdict::Pass, Verdict::deny(reason())] {
             assert!(matches!(ruling(verdict, call()), Ruling::Refused));
         }
-        assert!(matches!(ruling(Verdict::review(reason()), call()), Ruling::Review(..)));
+        assert!(matches!(ruling(Verdict::review(reason()), call()), Ruling::Review(_)));
         let allow = || Verdict::Allow(Source::new(Layer::Yaml, "a"));
         let Ruling::Permitted(permit) = ruling(allow(), call()) else {
             panic!("an allowed call has its permit")

@@ -3,10 +3,11 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use fluffy_base::{Digest, Json};
+use fluffy_policy::Sanitiser;
 use serde_json::Value;
 
 use crate::arbitration::Permit;
-use crate::masking::masked_json;
+use crate::masking::sanitised_json;
 use crate::{Registry, ToolError};
 
 /// The largest result that is handed on.
@@ -23,7 +24,7 @@ pub(crate) struct Outcome {
 }
 
 /// Runs the tool that the permit names with the permit's parameters, and uses the permit up.
-pub(crate) fn execute(permit: Permit, registry: &Registry) -> Outcome {
+pub(crate) fn execute(permit: Permit, registry: &Registry, sanitiser: &Sanitiser) -> Outcome {
     let Some(found) = registry.find(permit.tool()) else {
         return Outcome::failed("the tool is not registered".to_owned());
     };
@@ -31,15 +32,15 @@ pub(crate) fn execute(permit: Permit, registry: &Registry) -> Outcome {
     // this call; what it shares with other calls it has to guard itself, as for any error.
     match catch_unwind(AssertUnwindSafe(|| found.tool.run(permit.params()))) {
         Err(_panic) => Outcome::failed("the tool crashed".to_owned()),
-        Ok(result) => Outcome::new(result),
+        Ok(result) => Outcome::new(permit.tool(), result, sanitiser),
     }
 }
 
 impl Outcome {
     /// What a call gave, or why it gave nothing.
-    pub(crate) fn new(result: Result<Value, ToolError>) -> Self {
+    pub(crate) fn new(tool: &str, result: Result<Value, ToolError>, sanitiser: &Sanitiser) -> Self {
         match result {
-            Ok(value) => Self::of(value),
+            Ok(value) => Self::of(tool, value, sanitiser),
             Err(error) => Self::failed(error.to_string()),
         }
     }
@@ -48,8 +49,8 @@ impl Outcome {
         Self { result: Err(text), original_hash: None, sanitised_hash: None }
     }
 
-    /// Hands a result on if it can be kept, with known secrets masked.
-    fn of(value: Value) -> Self {
+    /// Hands a result on if it can be kept, without secrets and not longer than a model should read.
+    fn of(tool: &str, value: Value, sanitiser: &Sanitiser) -> Self {
         let original = match Json::new(value) {
             Ok(json) => json,
             Err(error) => return Self::failed(format!("the result is unusable: {error}")),
@@ -60,7 +61,7 @@ impl Outcome {
             let text = format!("the result has {size} bytes, more than {MAX_RESULT_BYTES}");
             return Self { original_hash, ..Self::failed(text) };
         }
-        match masked_json(&original) {
+        match sanitised_json(sanitiser, tool, &original) {
             None => Self { result: Ok(original), original_hash, sanitised_hash: None },
             Some(Ok(masked)) => {
                 let sanitised_hash = Some(Digest::of(masked.canonical().as_bytes()));

@@ -163,7 +163,8 @@ impl Kernel {
     /// Answers a request of a sender of whom more is known.
     pub fn submit_from(&self, context: &CallContext, request: KernelRequest) -> KernelReceipt {
         let request = normalise(request);
-        let record = narrate::asked(&request, &self.origin, &*self.ids);
+        let sanitiser = Arc::clone(&self.policy.in_force().sanitiser);
+        let record = narrate::asked(&request, &self.origin, &sanitiser, &*self.ids);
         let request_id = record.request_id.clone();
         let answered = match self.judge(context, request, record, None) {
             Ok(Judged::Waiting(waiting)) => self.review(context, *waiting),
@@ -309,7 +310,7 @@ impl Kernel {
         }
         let subject = match self.subject(&request) {
             Ok(subject) => subject,
-            Err(decided) => return refuse(walk, record, decided),
+            Err(decided) => return refuse(walk, record, *decided),
         };
         door.step(&mut walk, KernelState::Arbitrating)?;
         let token = self.check_token(context, &policy, &request, &subject, &mut record.detail);
@@ -324,12 +325,11 @@ impl Kernel {
             }
         }
         match ruling {
-            Ruling::Review(request, reasons)
-                if self.reviewer.is_some() && known.approved.is_none() =>
-            {
+            Ruling::Review(asked) if self.reviewer.is_some() && known.approved.is_none() => {
+                let (request, reasons) = *asked;
                 Ok(Judged::Waiting(Box::new(Waiting { request, record, decided, reasons })))
             }
-            Ruling::Refused | Ruling::Review(..) => {
+            Ruling::Refused | Ruling::Review(_) => {
                 self.enter(&door, walk, record, Answer::denied(&decided)).and_then(answered)
             }
             Ruling::Accepted => {
@@ -340,13 +340,13 @@ impl Kernel {
     }
 
     /// What the call acts on, by the declaration of its tool.
-    pub(crate) fn subject(&self, request: &KernelRequest) -> Result<Subject, Decided> {
+    pub(crate) fn subject(&self, request: &KernelRequest) -> Result<Subject, Box<Decided>> {
         let Some(call) = &request.tool_call else { return Ok(Subject::default()) };
         // A tool that nobody registered is denied by a rule.
         let Some(tool) = self.registry.find(&call.name) else { return Ok(Subject::default()) };
         tool.subject(&call.params).map_err(|error| {
             let reason = Reason::new(Layer::Validation, "paths", &error.to_string());
-            Decided { verdict: Verdict::deny(reason), instead: None }
+            Box::new(Decided { verdict: Verdict::deny(reason), instead: None })
         })
     }
 
@@ -428,10 +428,12 @@ impl Kernel {
     }
 
     fn execute(&self, permit: Permit) -> Outcome {
+        let sanitiser = Arc::clone(&self.policy.in_force().sanitiser);
         if permit.tool() == policy_update::NAME {
-            return Outcome::new(self.replace_policy(permit.params()));
+            let replaced = self.replace_policy(permit.params());
+            return Outcome::new(policy_update::NAME, replaced, &sanitiser);
         }
-        execute(permit, &self.registry)
+        execute(permit, &self.registry, &sanitiser)
     }
 
     fn refuse(&self, record: Record, why: &str) -> KernelReceipt {

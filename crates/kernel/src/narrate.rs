@@ -6,7 +6,7 @@ use fluffy_base::{
     Decision, Digest, Excerpt, IdSource, Json, KernelRequest, KernelState, sanitised,
 };
 use fluffy_ledger::{Blob, Detail, EventType, Origin, PolicyDecision, Record};
-use fluffy_policy::{Decided, Layer, Reasons, Verdict};
+use fluffy_policy::{Decided, Layer, Reasons, Sanitiser, Verdict};
 
 use crate::execution::Outcome;
 use crate::masking::masked_json;
@@ -22,7 +22,12 @@ const MAX_ERROR: usize = 2000;
 const MAX_INPUT: usize = 4 << 20;
 
 /// The record of a request, before it is judged: whatever is not filled in later is a denial.
-pub(crate) fn asked(request: &KernelRequest, origin: &Origin, ids: &dyn IdSource) -> Record {
+pub(crate) fn asked(
+    request: &KernelRequest,
+    origin: &Origin,
+    sanitiser: &Sanitiser,
+    ids: &dyn IdSource,
+) -> Record {
     let call = request.tool_call.as_ref();
     let params = call.map(|call| &call.params).or(request.params.as_ref());
     let hashed = params.filter(|params| params.canonical() != "{}");
@@ -32,7 +37,7 @@ pub(crate) fn asked(request: &KernelRequest, origin: &Origin, ids: &dyn IdSource
     record.intent = bounded(&request.intent, MAX_INTENT);
     record.tool_name = call.map(|call| bounded(&call.name, MAX_NAME));
     record.params_hash = hashed.map(|params| Digest::of(params.canonical().as_bytes()));
-    record.detail.input_summary = params.map(|params| summary(&shown(params)));
+    record.detail.input_summary = params.map(|params| summary(&shown(sanitiser, params)));
     keep(&mut record, Cow::Owned(request.canonical().into_bytes()), ids);
     record
 }
@@ -148,8 +153,8 @@ pub(crate) fn safe_error(text: &str) -> String {
 }
 
 /// Parameters as a text without secrets.
-fn shown(params: &Json) -> Cow<'_, str> {
-    match masked_json(params) {
+fn shown<'a>(sanitiser: &Sanitiser, params: &'a Json) -> Cow<'a, str> {
+    match masked_json(sanitiser, params) {
         None => Cow::Borrowed(params.canonical()),
         Some(Ok(masked)) => Cow::Owned(masked.canonical().to_owned()),
         // Masking keeps what made the value acceptable; should it ever not, nothing is shown.

@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use fluffy_base::{Digest, ProjectPath};
-use fluffy_policy::{Glob, PolicyFile, Rule, TokenBook};
+use fluffy_policy::{PolicyFile, Rule, Sanitiser, TokenBook};
 
 /// Makes rules of the extension files that a policy names.
 pub trait Extensions: Send + Sync {
@@ -38,6 +38,7 @@ impl Extensions for NoExtensions {
 /// A policy with all its rules.
 pub(crate) struct InForce {
     pub(crate) rules: Vec<Box<dyn Rule>>,
+    pub(crate) sanitiser: Arc<Sanitiser>,
     pub(crate) digest: Digest,
 }
 
@@ -50,14 +51,14 @@ impl InForce {
             None => policy.digest(),
             Some(texts) => Digest::of_parts(&[policy.digest().as_bytes(), texts.as_bytes()]),
         };
-        Ok(Self { rules, digest })
+        Ok(Self { rules, sanitiser: Arc::clone(policy.sanitiser()), digest })
     }
 }
 
 /// What is in force.
 pub(crate) struct PolicyStore {
     in_force: RwLock<Arc<InForce>>,
-    tokens: Mutex<TokenBook<Glob>>,
+    tokens: Mutex<TokenBook>,
 }
 
 impl PolicyStore {
@@ -70,7 +71,7 @@ impl PolicyStore {
         Arc::clone(&self.in_force.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(crate) fn tokens(&self) -> MutexGuard<'_, TokenBook<Glob>> {
+    pub(crate) fn tokens(&self) -> MutexGuard<'_, TokenBook> {
         self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

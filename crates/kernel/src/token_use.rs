@@ -36,7 +36,7 @@ impl Kernel {
         context: &CallContext,
         peer: Peer,
         wanted_for: &KernelRequest,
-        scope: TokenScope<Glob>,
+        scope: TokenScope,
     ) -> Result<Token, IssueError> {
         let policy = self.policy.in_force();
         let denied = |decided: &Decided| {

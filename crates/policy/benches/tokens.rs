@@ -11,8 +11,8 @@ use std::num::{NonZeroU32, NonZeroU64};
 use divan::{Bencher, black_box};
 use fluffy_base::{Digest, ProjectPath, SeededIds};
 use fluffy_policy::{
-    ContainerId, DEFAULT_TOKEN_TTL, Grant, MAX_LIVE_TOKENS, Peer, TokenBook, TokenCall, TokenId,
-    TokenScope,
+    ContainerId, DEFAULT_TOKEN_TTL, Glob, Grant, MAX_LIVE_TOKENS, Peer, TokenBook, TokenCall,
+    TokenId, TokenScope,
 };
 
 const NOW: u64 = 1_794_780_160_000;
@@ -34,12 +34,12 @@ fn ids(count: usize) -> Vec<TokenId> {
     (0..count).map(|_| TokenId::fresh(&source).unwrap()).collect()
 }
 
-fn book(ids: &[TokenId]) -> TokenBook<ProjectPath> {
+fn book(ids: &[TokenId]) -> TokenBook {
     let mut book = TokenBook::default();
     for id in ids {
         let scope = TokenScope {
             syscall: "fs.read".to_owned(),
-            paths: (0..4).map(path).collect(),
+            paths: (0..4).map(|number| Glob::parse(path(number).as_str()).unwrap()).collect(),
             max_ops: NonZeroU32::MAX,
             ttl: DEFAULT_TOKEN_TTL,
             max_file_size: None,

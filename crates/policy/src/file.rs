@@ -5,6 +5,7 @@
 //!
 //! **Invariant.** Two files with the same meaning have the same digest, however they are written.
 
+mod output;
 mod rules;
 mod sections;
 
@@ -16,10 +17,12 @@ use std::sync::Arc;
 use fluffy_base::{ByteSize, Digest, Excerpt, Json, JsonError, KernelState, ProjectPath};
 use serde_json::{Value, json};
 
+pub(crate) use self::output::OutputRules;
 pub use self::sections::{EXEMPTIONS, Exemption, Exemptions, NetworkWhitelist};
 use crate::capabilities::Capabilities;
 use crate::jurisdiction::{Jurisdiction, Limits, Names, RequiredField};
 use crate::rule::Rule;
+use crate::sanitise::Sanitiser;
 use crate::warning::{self, Warning};
 use crate::yaml::{self, Field, PolicyError, PolicyProblem, Problem};
 use crate::{examples, meaning};
@@ -43,6 +46,8 @@ pub struct PolicyFile {
     extensions: Vec<ProjectPath>,
     exemptions: Exemptions,
     network: NetworkWhitelist,
+    output: OutputRules,
+    sanitiser: Arc<Sanitiser>,
     warnings: Vec<Warning>,
     digest: Digest,
 }
@@ -88,6 +93,8 @@ impl PolicyFile {
             extensions: Vec::new(),
             exemptions: Exemptions::new(),
             network: NetworkWhitelist::new(),
+            output: OutputRules::default(),
+            sanitiser: Arc::default(),
             warnings: Vec::new(),
             digest: Digest::GENESIS,
         };
@@ -134,6 +141,11 @@ impl PolicyFile {
         &self.network
     }
 
+    /// What of a result is masked, and how much of it is handed on.
+    pub fn sanitiser(&self) -> &Arc<Sanitiser> {
+        &self.sanitiser
+    }
+
     /// What is probably not meant as it is written.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
@@ -161,6 +173,9 @@ impl PolicyFile {
         let paths: Vec<_> = self.extensions.iter().map(ProjectPath::as_str).collect();
         add("extensions", (!paths.is_empty()).then(|| json!(paths)));
         add("tdd_exemptions", meaning::of_exemptions(&self.exemptions));
+        let output =
+            (self.output != OutputRules::default()).then(|| meaning::of_output(&self.output));
+        add("output", output);
         add("network_whitelist", (!self.network.is_empty()).then(|| json!(self.network)));
         meaning
     }
@@ -172,7 +187,7 @@ fn read(name: &Arc<str>, text: &str) -> Result<PolicyFile, Problem> {
         return Err(Problem { line: 1, column: 1, what });
     }
     let root = yaml::parse(text)?;
-    let [version, jurisdiction, capabilities, extensions, exemptions, network] =
+    let [version, jurisdiction, capabilities, extensions, exemptions, network, output] =
         root.root().fields([
             "version",
             "jurisdiction",
@@ -180,11 +195,14 @@ fn read(name: &Arc<str>, text: &str) -> Result<PolicyFile, Problem> {
             "extensions",
             "tdd_exemptions",
             "network_whitelist",
+            "output",
         ])?;
     if let Some(version) = version {
         check_version(&version)?;
     }
     let jurisdiction = read_or(jurisdiction, Jurisdiction::default(), read_jurisdiction)?;
+    let output = read_or(output, OutputRules::default(), output::read)?;
+    let sanitiser = output.sanitiser().map_err(|error| root.root().invalid(&error))?;
     let rules = capabilities.map(|field| rules::read(name, &field)).transpose()?;
     let mut policy = PolicyFile {
         name: Arc::clone(name),
@@ -194,6 +212,8 @@ fn read(name: &Arc<str>, text: &str) -> Result<PolicyFile, Problem> {
         extensions: read_or(extensions, Vec::new(), sections::read_extensions)?,
         exemptions: read_or(exemptions, Exemptions::new(), sections::read_exemptions)?,
         network: read_or(network, NetworkWhitelist::new(), sections::read_network)?,
+        output,
+        sanitiser: Arc::new(sanitiser),
         digest: Digest::GENESIS,
     };
     if let Some(capabilities) = &policy.capabilities {

@@ -270,11 +270,5 @@ impl Class {
     }
 }
 
-impl crate::token::PathScope for Glob {
-    fn contains(&self, path: &ProjectPath) -> bool {
-        self.matches(path)
-    }
-}
-
 #[cfg(test)]
 mod tests;

@@ -51,7 +51,7 @@ pub use sanitise::{
 };
 pub use token::{
     Checked, ContainerId, DEFAULT_TOKEN_TTL, Grant, MAX_LIVE_TOKENS, MAX_TOKEN_PATHS,
-    MAX_TOKEN_TTL, PathScope, Peer, Token, TokenBook, TokenCall, TokenError, TokenId, TokenRefusal,
+    MAX_TOKEN_TTL, Peer, Token, TokenBook, TokenCall, TokenError, TokenId, TokenRefusal,
     TokenScope,
 };
 pub use trial::{Change, Direction, PastDecision, Trial, try_on};

@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 use crate::capabilities::Capabilities;
 use crate::capability::Capability;
 use crate::condition::{Condition, Syscalls};
-use crate::file::Exemptions;
+use crate::file::{Exemptions, OutputRules};
 use crate::glob::Glob;
+use crate::sanitise::ResultLimit;
 
 /// The rules by name: their order means nothing.
 pub(crate) fn of_rules(capabilities: &Capabilities) -> Value {
@@ -66,4 +67,16 @@ pub(crate) fn of_syscalls(syscalls: &Syscalls) -> String {
         Syscalls::Group(prefix) => format!("{prefix}*"),
         Syscalls::Named(name) => name.clone(),
     }
+}
+
+/// What is masked and cut in results.
+pub(crate) fn of_output(output: &OutputRules) -> Value {
+    let limit = |limit: &ResultLimit| json!({ "keep": limit.keep.name(), "tokens": limit.tokens });
+    let tools = output.limits.tools.iter().map(|(tool, of)| (tool.clone(), limit(of)));
+    let secrets: BTreeSet<_> = output.secrets.iter().map(|s| [&s.name, &s.regex]).collect();
+    json!({
+        "others": limit(&output.limits.others),
+        "tools": Value::Object(tools.collect()),
+        "secrets": secrets,
+    })
 }

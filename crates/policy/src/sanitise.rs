@@ -84,6 +84,15 @@ pub enum Keep {
 }
 
 impl Keep {
+    /// The word for it in a policy file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Head => "head",
+            Self::Tail => "tail",
+            Self::Ends => "middle",
+        }
+    }
+
     /// The strategy by its name in a policy file: `head`, `tail` or `middle`.
     pub fn parse(text: &str) -> Option<Self> {
         match text {
@@ -226,6 +235,13 @@ pub const fn estimated_tokens(bytes: usize) -> usize {
 pub struct Sanitiser {
     patterns: Vec<Regex>,
     limits: ResultLimits,
+}
+
+/// Masks the keys of well-known services, and cuts at the usual lengths.
+impl Default for Sanitiser {
+    fn default() -> Self {
+        Self { patterns: Vec::new(), limits: ResultLimits::default() }
+    }
 }
 
 impl Sanitiser {

@@ -21,6 +21,8 @@ use std::num::{NonZeroU32, NonZeroU64};
 
 use fluffy_base::{ByteSize, Digest, IdSource, ProjectPath, Span};
 
+use crate::glob::Glob;
+
 /// How long a token holds where nothing else is said.
 pub const DEFAULT_TOKEN_TTL: Span = Span::from_ms(30_000);
 
@@ -101,28 +103,15 @@ impl fmt::Debug for TokenId {
     }
 }
 
-/// A set of files, such as a glob. The answer for a path is always the same.
-pub trait PathScope {
-    /// Whether the path belongs to the set.
-    fn contains(&self, path: &ProjectPath) -> bool;
-}
-
-/// A path is the set of itself alone.
-impl PathScope for ProjectPath {
-    fn contains(&self, path: &ProjectPath) -> bool {
-        self == path
-    }
-}
-
 /// What a token covers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TokenScope<P> {
+pub struct TokenScope {
     /// The one syscall, by exact name.
     pub syscall: String,
     /// The files: every path of a call must be in one of these. An empty list matches no path, so
     /// such a token covers only calls that name none; and a token with a list covers only calls
     /// that name at least one, since a path that was not recognised must not count as harmless.
-    pub paths: Vec<P>,
+    pub paths: Vec<Glob>,
     /// How many operations.
     pub max_ops: NonZeroU32,
     /// How long: more than nothing, and at most [`MAX_TOKEN_TTL`].
@@ -133,13 +122,13 @@ pub struct TokenScope<P> {
 
 /// A token to be issued.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Grant<P> {
+pub struct Grant {
     /// The policy under which the decision was taken. Under any other the token is void.
     pub policy: Digest,
     /// To whom.
     pub peer: Peer,
     /// For what.
-    pub scope: TokenScope<P>,
+    pub scope: TokenScope,
     /// Fresh from a source that nobody can guess.
     pub id: TokenId,
 }
@@ -258,12 +247,12 @@ pub enum TokenRefusal {
 }
 
 #[derive(Debug)]
-struct Entry<P> {
+struct Entry {
     /// Tells apart two tokens that had the same id one after another.
     serial: u64,
     policy: Digest,
     peer: Peer,
-    scope: TokenScope<P>,
+    scope: TokenScope,
     expires_ms: u64,
     spent: u32,
     /// Zero before the first.
@@ -277,22 +266,16 @@ struct Entry<P> {
 ///
 /// A clock that falls back by more than a second ends every token, because their age is no longer
 /// known; up to a second counts as standing still.
-#[derive(Debug)]
-pub struct TokenBook<P> {
-    live: BTreeMap<TokenId, Entry<P>>,
+#[derive(Debug, Default)]
+pub struct TokenBook {
+    live: BTreeMap<TokenId, Entry>,
     issued: u64,
     latest_ms: u64,
 }
 
-impl<P> Default for TokenBook<P> {
-    fn default() -> Self {
-        Self { live: BTreeMap::new(), issued: 0, latest_ms: 0 }
-    }
-}
-
-impl<P: PathScope> TokenBook<P> {
+impl TokenBook {
     /// Enters a new token.
-    pub fn issue(&mut self, now_ms: u64, grant: Grant<P>) -> Result<Token, TokenError> {
+    pub fn issue(&mut self, now_ms: u64, grant: Grant) -> Result<Token, TokenError> {
         let Grant { policy, peer, scope, id } = grant;
         check_scope(&scope)?;
         let now_ms = self.advance(now_ms);
@@ -401,7 +384,7 @@ impl<P: PathScope> TokenBook<P> {
     }
 }
 
-impl<P> Entry<P> {
+impl Entry {
     fn check_bearer(&self, policy: &Digest, peer: &Peer) -> Result<(), TokenRefusal> {
         if self.peer.container != peer.container {
             Err(TokenRefusal::OtherContainer)
@@ -427,7 +410,7 @@ impl<P> Entry<P> {
     }
 }
 
-impl<P: PathScope> TokenScope<P> {
+impl TokenScope {
     fn check(&self, call: &TokenCall<'_>) -> Result<(), TokenRefusal> {
         if self.syscall != call.syscall {
             return Err(TokenRefusal::OtherSyscall);
@@ -435,7 +418,7 @@ impl<P: PathScope> TokenScope<P> {
         if call.paths.is_empty() && !self.paths.is_empty() {
             return Err(TokenRefusal::NoPath);
         }
-        let inside = |path: &ProjectPath| self.paths.iter().any(|scope| scope.contains(path));
+        let inside = |path: &ProjectPath| self.paths.iter().any(|scope| scope.matches(path));
         if let Some(path) = call.paths.iter().find(|path| !inside(path)) {
             return Err(TokenRefusal::OutsidePath(path.clone()));
         }
@@ -447,7 +430,7 @@ impl<P: PathScope> TokenScope<P> {
     }
 }
 
-fn check_scope<P>(scope: &TokenScope<P>) -> Result<(), TokenError> {
+fn check_scope(scope: &TokenScope) -> Result<(), TokenError> {
     if scope.ttl.ms() == 0 {
         Err(TokenError::NoTime)
     } else if scope.ttl > MAX_TOKEN_TTL {

@@ -13,6 +13,9 @@ use crate::rule::quoted;
 use crate::verdict::{Layer, Place, Reason, Source};
 use crate::yaml::{Field, Problem};
 
+/// The most patterns that all globs of a file may stand for, their braces written out.
+const MAX_PATTERNS: usize = 200_000;
+
 /// Keys of a condition, in the order of [`read_condition`].
 const CONDITION: [&str; 7] =
     ["syscall", "path_glob", "caller_tag", "actor", "session_mode", "workflow_state", "command"];
@@ -22,8 +25,16 @@ pub(super) fn read(file: &Arc<str>, field: &Field<'_>) -> Result<Vec<Capability>
     let items = field.items("a list of rules")?;
     let mut names: BTreeMap<Arc<str>, u64> = BTreeMap::new();
     let mut rules = Vec::with_capacity(items.len());
+    let mut patterns = 0;
     for item in items {
         let rule = read_rule(file, &item)?;
+        let conditions = std::iter::once(&rule.condition).chain(&rule.except);
+        let globs = conditions.filter_map(|condition| condition.paths.as_ref()).flatten();
+        patterns += globs.map(Glob::alternatives).sum::<usize>();
+        if patterns > MAX_PATTERNS {
+            let why = format!("with their braces the globs up to here are over {MAX_PATTERNS}");
+            return Err(item.invalid(&why));
+        }
         let line = item.place().0;
         if let Some(first) = names.insert(rule.source.rule().into(), line) {
             let why = format!("the rule of line {first} has this name; names tell rules apart");

@@ -23,13 +23,17 @@ fn id(number: u8) -> TokenId {
     TokenId([number; 16])
 }
 
-fn grant(number: u8) -> Grant<ProjectPath> {
+fn glob(text: &str) -> Glob {
+    Glob::parse(text).unwrap()
+}
+
+fn grant(number: u8) -> Grant {
     Grant {
         policy: policy(),
         peer: peer("box", 7),
         scope: TokenScope {
             syscall: "fs.read".to_owned(),
-            paths: vec![path("src/a.rs"), path("src/b.rs")],
+            paths: vec![glob("src/a.rs"), glob("src/b.rs")],
             max_ops: NonZeroU32::new(2).unwrap(),
             ttl: DEFAULT_TOKEN_TTL,
             max_file_size: None,
@@ -39,7 +43,7 @@ fn grant(number: u8) -> Grant<ProjectPath> {
 }
 
 /// A book with the token of [`grant`], changed by `change`, issued at [`START`].
-fn book(change: impl FnOnce(&mut TokenScope<ProjectPath>)) -> TokenBook<ProjectPath> {
+fn book(change: impl FnOnce(&mut TokenScope)) -> TokenBook {
     let mut book = TokenBook::default();
     let mut grant = grant(1);
     change(&mut grant.scope);
@@ -73,7 +77,7 @@ impl Default for Attempt {
 }
 
 impl Attempt {
-    fn check(&self, book: &mut TokenBook<ProjectPath>) -> Result<Checked, TokenRefusal> {
+    fn check(&self, book: &mut TokenBook) -> Result<Checked, TokenRefusal> {
         let call = TokenCall {
             token: id(1),
             nonce: NonZeroU64::new(self.nonce).unwrap(),
@@ -84,7 +88,7 @@ impl Attempt {
         book.check(self.now_ms, &self.policy, &self.peer, &call)
     }
 
-    fn run(&self, book: &mut TokenBook<ProjectPath>) -> Result<(), TokenRefusal> {
+    fn run(&self, book: &mut TokenBook) -> Result<(), TokenRefusal> {
         let checked = self.check(book)?;
         book.spend(checked)
     }
@@ -303,7 +307,7 @@ fn a_limit_on_the_size_holds_also_for_a_size_that_is_not_known() {
 
 #[test]
 fn a_scope_that_is_no_limit_is_not_issued() {
-    let check = |change: fn(&mut TokenScope<ProjectPath>), error| {
+    let check = |change: fn(&mut TokenScope), error| {
         let mut grant = grant(1);
         change(&mut grant.scope);
         assert_eq!(TokenBook::default().issue(START, grant), Err(error));
@@ -318,7 +322,7 @@ fn a_scope_that_is_no_limit_is_not_issued() {
         TokenError::TooLong(Span::from_ms(u64::MAX)),
     );
     check(|scope| scope.syscall.clear(), TokenError::NoSyscall);
-    check(|scope| scope.paths = vec![path("a"); 257], TokenError::TooManyPaths(257));
+    check(|scope| scope.paths = vec![glob("a"); 257], TokenError::TooManyPaths(257));
 }
 
 #[test]
@@ -444,7 +448,7 @@ struct Pending {
 }
 
 struct Run {
-    book: TokenBook<ProjectPath>,
+    book: TokenBook,
     model: Model,
     pending: Vec<Pending>,
     now: u64,
