@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod extension;
+
 use fluffy_base::{Json, KernelRequest, KernelState};
 use fluffy_policy::{
     DEFAULT_POLICY, Facts, Layer, PolicyFile, Reason, Rule, Verdict, decide, evaluate_all,
