@@ -31,7 +31,7 @@ use super::source::{RuleProblem, javascript};
 const MAX_POLLS: u32 = 100;
 
 /// How many steps the engine takes between two polls.
-pub const STEPS_PER_POLL: u32 = 10_000;
+const STEPS_PER_POLL: u32 = 10_000;
 
 /// How long an evaluation may take.
 pub const MAX_EVALUATION_MS: u64 = 100;
@@ -302,15 +302,18 @@ fn answer(ctx: &Ctx<'_>, value: &Value<'_>) -> Result<RuleAnswer, Failure> {
         let kind = value.type_of().as_str();
         return Err(Failure::Answer(format!("returned `{kind}` instead of an answer")));
     };
+    // Own members only: what a rule did to prototypes is no answer.
+    let (mut action, mut reason) = (None, None);
     for key in object.keys::<String>() {
-        let key = key?;
-        if key != "action" && key != "reason" {
-            let why = format!("returned an answer with the unknown member `{}`", shown(&key));
-            return Err(Failure::Answer(why));
+        match key?.as_str() {
+            "action" => action = member(ctx, object, "action")?,
+            "reason" => reason = member(ctx, object, "reason")?,
+            other => {
+                let why = format!("returned an answer with the unknown member `{}`", shown(other));
+                return Err(Failure::Answer(why));
+            }
         }
     }
-    let action = member(ctx, object, "action")?;
-    let reason = member(ctx, object, "reason")?;
     let given = |reason: Option<String>, of: &str| match reason {
         Some(text) if !fluffy_base::is_blank(&text) => Ok(cut(&text)),
         _ => Err(Failure::Answer(format!("returned `{of}` without a reason"))),

@@ -29,7 +29,7 @@ pub struct ExtensionInput<'a> {
     /// The request's id.
     pub request_id: &'a str,
     /// The request's time in milliseconds since the epoch.
-    pub ts_ms: u64,
+    pub ts_ms: i64,
 }
 
 impl ExtensionInput<'_> {
@@ -104,7 +104,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_text_is_what_the_general_encoder_would_write(
-            words in prop::collection::vec(any::<String>(), 6), ts_ms in 0..=(1_u64 << 53) - 1,
+            words in prop::collection::vec(any::<String>(), 6), ts_ms in 0..=(1_i64 << 53) - 1,
         ) {
             let params = Json::new(serde_json::json!({ "z": words[0], "a": [1.5, null] })).unwrap();
             let input = ExtensionInput {

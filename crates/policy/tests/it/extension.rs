@@ -303,3 +303,42 @@ fn what_is_no_request_is_a_failure() {
         assert!(matches!(answer, RuleAnswer::Failed(_)), "{input}: {answer:?}");
     }
 }
+
+#[test]
+fn the_examples_judge_as_they_say() {
+    let engine = engine();
+    let asked = |text: &str, syscall: &str, paths: &str, ts_ms: u64| {
+        let loaded = engine.load("example", text).unwrap();
+        let input = format!(
+            r#"{{"caller_tags":[],"paths":{paths},"syscall":"{syscall}","ts_ms":{ts_ms}}}"#
+        );
+        match engine.prepare(&loaded).unwrap().evaluate(&input) {
+            RuleAnswer::Pass => "pass".to_owned(),
+            other => other.verdict("example").to_string(),
+        }
+    };
+    let locks = include_str!("../../../../examples/policy/lock-files.ts");
+    assert_eq!(asked(locks, "fs.write", r#"["a/Cargo.lock","a/Cargo.toml"]"#, 0), "pass");
+    assert_eq!(asked(locks, "fs.read", r#"["Cargo.lock"]"#, 0), "pass");
+    assert_eq!(
+        asked(locks, "fs.edit", r#"["a/Cargo.lock","Cargo.toml"]"#, 0),
+        "review: a/Cargo.lock changes without Cargo.toml beside it"
+    );
+    assert_eq!(
+        asked(locks, "fs.delete", r#"["go.sum"]"#, 0),
+        "deny: go.sum is a lock file: let the package manager rewrite it"
+    );
+    let generated = include_str!("../../../../examples/policy/generated-files.ts");
+    let (tuesday_noon, tuesday_night, saturday) =
+        (1_700_568_000_000, 1_700_607_600_000, 1_700_913_600_000);
+    assert_eq!(asked(generated, "fs.write", r#"["src/a.ts"]"#, tuesday_night), "pass");
+    assert_eq!(
+        asked(generated, "fs.write", r#"["src/api.gen.ts"]"#, tuesday_noon),
+        "deny: src/api.gen.ts is generated: change its source and run the generator"
+    );
+    assert_eq!(asked(generated, "git.commit", "[]", tuesday_noon), "pass");
+    for time in [tuesday_night, saturday] {
+        let verdict = asked(generated, "git.commit", "[]", time);
+        assert_eq!(verdict, "review: a commit outside working hours");
+    }
+}
