@@ -34,6 +34,9 @@ pub(crate) enum Command {
     },
     /// Write the manual page to the standard output
     Man,
+    /// Judge requests by rule files, for the kernel at the other end of the pipes
+    #[command(hide = true)]
+    PolicyHost,
 }
 
 #[derive(Debug, Subcommand)]

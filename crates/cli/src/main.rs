@@ -18,12 +18,16 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use crate::args::Args;
+use crate::args::{Args, Command};
 use crate::environment::Environment;
 use crate::output::Output;
 
 fn main() -> ExitCode {
     let args = Args::parse();
+    // A guest of the kernel, which must not know whose kernel it is: nothing else is read for it.
+    if matches!(args.command, Command::PolicyHost) {
+        return ExitCode::from(commands::policy_host::run());
+    }
     let environment = Environment::read();
     let mut output = Output::new(&environment);
     match commands::run(args, &environment, &mut output) {

@@ -5,7 +5,9 @@
 //! them and joins their [`Verdict`]s; [`evaluate_all`] shows who said what.
 //!
 //! **Invariant.** Nothing here does input or output, reads a clock or the environment: the same
-//! request and rules give the same verdict with the same reasons on any machine, in any order.
+//! request and rules give the same verdict with the same reasons on any machine, in any order. The one
+//! exception is [`serve`], the whole of the policy host's process: it speaks on the handles it is given
+//! and times what it runs.
 //!
 //! **Invariant.** Silence is denial, and so is failure: what no rule allows, or what a rule cannot
 //! judge, is denied.
@@ -17,6 +19,7 @@ mod capability;
 mod condition;
 mod examples;
 mod explain;
+mod extension;
 mod facts;
 mod file;
 mod glob;
@@ -36,6 +39,16 @@ pub use capabilities::Capabilities;
 pub use capability::Action;
 pub use condition::Target;
 pub use explain::{Explanation, Found, Look, explain};
+pub use extension::answer::{MAX_REASON_CHARS, RuleAnswer};
+pub use extension::engine::{
+    Engine, EngineError, LoadedRule, MAX_ENGINE_BYTES, MAX_EVALUATION_MS, Prepared, Stopwatch,
+};
+pub use extension::host::{HostError, serve};
+pub use extension::input::ExtensionInput;
+pub use extension::protocol::{
+    HostAnswer, HostMessage, MAX_HOST_ANSWER_BYTES, MAX_HOST_MESSAGE_BYTES, ProtocolError,
+};
+pub use extension::source::{MAX_RULE_BYTES, RuleProblem};
 pub use facts::{Caller, Facts, Isolation, Subject};
 pub use file::{
     DEFAULT_POLICY, EXEMPTIONS, Exemption, Exemptions, MAX_POLICY_BYTES, NetworkWhitelist,

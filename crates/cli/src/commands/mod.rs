@@ -9,6 +9,7 @@ mod demo;
 mod doctor;
 mod kernel_halt;
 mod kernel_submit;
+pub(crate) mod policy_host;
 
 use std::path::Path;
 
@@ -54,6 +55,7 @@ pub(crate) fn run(
             clap_mangen::Man::new(Args::command()).render(output.raw())?;
             DONE
         }
+        Command::PolicyHost => policy_host::run(),
     };
     output.flush()?;
     Ok(code)

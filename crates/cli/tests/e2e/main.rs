@@ -10,5 +10,6 @@ mod audit;
 mod demo;
 mod halt;
 mod independent;
+mod policy_host;
 mod program;
 mod submit;

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod extension;
 mod globs;
 
 use fluffy_base::{Json, KernelRequest, KernelState};
