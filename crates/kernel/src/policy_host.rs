@@ -427,7 +427,7 @@ mod tests {
         let denied = |words: &str| {
             let verdict = host.rules().first().unwrap().judge(&facts).to_string();
             let expected = "deny: it was not evaluated: the policy host is away ";
-            assert_eq!(verdict, format!("{expected}{words}"));
+            assert_eq!(verdict, format!("{expected}{words} (rule `locks`, locks.ts:1)"));
         };
         denied("after 4 failures in a row");
         host.state().not_before = None;
