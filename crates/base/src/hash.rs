@@ -88,8 +88,9 @@ fn pad<'a>(last: &'a mut [[u8; BLOCK]; 2], rest: &[u8], length: usize) -> &'a [[
     let blocks = if rest.len() < BLOCK - size_of::<u64>() { 1 } else { 2 };
     let Some(used) = last.get_mut(..blocks) else { return &[] };
     let bytes = used.as_flattened_mut();
-    for (to, from) in bytes.iter_mut().zip(rest.iter().chain(&[0x80])) {
-        *to = *from;
+    if let Some((text, [bit, ..])) = bytes.split_at_mut_checked(rest.len()) {
+        text.copy_from_slice(rest);
+        *bit = 0x80;
     }
     if let Some(bits) = bytes.last_chunk_mut() {
         *bits = (length as u64 * 8).to_be_bytes();
