@@ -66,7 +66,7 @@ pub fn export(
     out.buffer.extend_from_slice(b",\"details\":{");
     each(&connection, segment.size(), |stored| {
         separator(&mut out.buffer, stored.seq);
-        digest(&mut out.buffer, stored.view.evidence_hash.as_ref());
+        digest(&mut out.buffer, Some(&Digest::of(stored.detail)));
         out.buffer.push(b':');
         let text = std::str::from_utf8(stored.detail).ok();
         let shown = text.filter(|_| redaction.shows(stored));
@@ -176,8 +176,8 @@ impl Redaction {
         let Ok(detail) = DetailView::parse(stored.detail) else { return false };
         let of_session =
             self.session.as_ref().is_none_or(|wanted| detail.session_id == wanted.as_str());
-        let mut names = vec![detail.event.as_ref(), stored.view.actor];
-        names.extend(stored.view.tool_name);
+        let mut names = vec![detail.event.as_ref(), stored.columns.actor];
+        names.extend(stored.columns.tool_name);
         let path = |(key, value)| (AsRef::<str>::as_ref(key) == "path").then_some(value);
         names.extend(detail.metadata.iter().filter_map(path).map(AsRef::as_ref));
         let opening = EventType::from_name(&detail.event) == Some(EventType::KernelStart);

@@ -25,7 +25,8 @@ pub enum Problem {
         /// The next number that is there.
         until: u64,
     },
-    /// The entry's fields do not give its hash after the entry before.
+    /// The entry's fields, the hash of its detail among them, do not give its hash after the entry
+    /// before.
     #[error("the entry's hash is {stored}, but its fields give {computed}")]
     EntryHash {
         /// As stored.

@@ -10,6 +10,7 @@ mod bundle;
 mod bundle_reader;
 mod chain;
 mod checkpoint;
+mod codes;
 mod detail;
 mod encode;
 mod entry;

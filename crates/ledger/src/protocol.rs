@@ -39,7 +39,7 @@ pub fn verify_protocol(path: &Path) -> Result<ProtocolCheck, LedgerError> {
     let mut checker = Checker::default();
     while let Some(row) = rows.next().map_err(reading("reading"))? {
         let stored = StoredEntry::from_row(row)?;
-        checker.entry(stored.seq, &stored.view, Some(stored.detail));
+        checker.entry(stored.seq, &stored.columns, Some(stored.detail));
     }
     Ok(checker.finish())
 }

@@ -8,6 +8,7 @@ use std::path::Path;
 use fluffy_base::{Decision, Digest};
 use rusqlite::{Connection, OptionalExtension as _};
 
+use crate::codes::decision_code;
 use crate::store::{self, ENTRY_COLUMNS, StoredEntry, key};
 use crate::{AuditEntry, Blob, Category, DetailView, EventType, LedgerError};
 
@@ -75,7 +76,7 @@ impl Query {
             .query(rusqlite::params![
                 key(self.from_seq),
                 self.actor,
-                self.decision.map(Decision::name),
+                self.decision.map(decision_code),
                 self.since_ms.map(key),
                 self.until_ms.map(key),
                 self.tool,
@@ -146,7 +147,7 @@ pub(crate) fn owned(
     prev_hash: Digest,
 ) -> Result<AuditEntry, LedgerError> {
     use fluffy_base::KernelState;
-    let view = &stored.view;
+    let view = stored.view();
     let unknown =
         |what: &str| LedgerError::Damaged(format!("entry {}: unknown {what}", stored.seq));
     let state = |name: &str| KernelState::from_name(name).ok_or_else(|| unknown("state"));

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::checkpoint::Checkpoint;
 use crate::merkle::{Frontier, leaf_hash};
 use crate::recovery::origin_parts;
-use crate::store::{self, ENTRY_COLUMNS, INSERT_ENTRY, RowError, StoredEntry, key};
+use crate::store::{self, ENTRY_COLUMNS, INPUT_COLUMN, INSERT_ENTRY, RowError, StoredEntry, key};
 use crate::verify::named_input;
 use crate::{DetailView, Layout, LedgerError, files};
 
@@ -128,8 +128,7 @@ impl Prefix {
         while let Some(row) = rows.next()? {
             let entry = StoredEntry::from_row(row)?;
             let intact = entry.seq == self.size
-                && entry.view.hash(&prev, &mut scratch) == entry.entry_hash
-                && Some(Digest::of(entry.detail)) == entry.view.evidence_hash;
+                && entry.view().hash(&prev, &mut scratch) == entry.entry_hash;
             if !intact {
                 return Ok(());
             }
@@ -177,7 +176,7 @@ fn copy_entry(
         .prepare_cached(&format!("SELECT {ENTRY_COLUMNS} FROM entries WHERE seq = ?1"))
         .map_err(salvaging("salvaging"))?;
     let mut values: Vec<rusqlite::types::Value> = read
-        .query_row([key(seq)], |row| (0..14).map(|column| row.get(column)).collect())
+        .query_row([key(seq)], |row| (0..INPUT_COLUMN).map(|column| row.get(column)).collect())
         .map_err(salvaging("salvaging"))?;
     let detail = match values.last() {
         Some(rusqlite::types::Value::Blob(detail)) => detail.as_slice(),
@@ -197,7 +196,8 @@ fn copy_entry(
         .map_err(salvaging("salvaging"))
 }
 
-/// The input that an entry's detail names, if it is there and intact.
+/// The input that an entry's detail names, if it is there and intact. It is read by itself: where only
+/// its pages are damaged, the entry is not lost with it.
 fn input(connection: &Connection, seq: u64, detail: &[u8]) -> Option<Vec<u8>> {
     let named = named_input(detail)?;
     let kept = store::read_blob(connection, seq).ok().flatten()?;

@@ -1,14 +1,16 @@
 //! The database of one segment: its schema, its rows, and how it is opened.
 //!
 //! **Invariant.** The columns of `entries` are the entry; there is no second copy that a query could
-//! read and a verification miss. Rows are only ever inserted.
+//! read and a verification miss. What follows from them is not kept: the hash of a detail is computed
+//! from the detail. Rows are only ever inserted.
 
 use std::path::Path;
 
-use fluffy_base::Digest;
+use fluffy_base::{Decision, Digest, KernelState};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, params};
 
+use crate::codes::{decision_code, decision_of, state_code, state_of};
 use crate::merkle::{Tile, TileId};
 use crate::{EntryView, LedgerError};
 
@@ -37,20 +39,20 @@ const SCHEMA: [(&str, &str); 2] = [
         "entries",
         "CREATE TABLE entries (seq INTEGER PRIMARY KEY, entry_hash BLOB NOT NULL, \
          ts_ms INTEGER NOT NULL, request_id TEXT NOT NULL, actor TEXT NOT NULL, \
-         intent TEXT NOT NULL, decision TEXT NOT NULL, state_from TEXT NOT NULL, \
-         state_to TEXT NOT NULL, tool_name TEXT, params_hash BLOB, evidence_hash BLOB NOT NULL, \
-         error TEXT, detail BLOB NOT NULL, input BLOB) STRICT",
+         intent TEXT NOT NULL, decision INTEGER NOT NULL, state_from INTEGER NOT NULL, \
+         state_to INTEGER NOT NULL, tool_name TEXT, params_hash BLOB, error TEXT, \
+         detail BLOB NOT NULL, input BLOB) STRICT",
     ),
     ("tiles", "CREATE TABLE tiles (id INTEGER PRIMARY KEY, hashes BLOB NOT NULL) STRICT"),
 ];
 
 /// The columns of an entry, in the order [`StoredEntry::from_row`] reads them.
 pub(crate) const ENTRY_COLUMNS: &str = "seq, entry_hash, ts_ms, request_id, actor, intent, \
-     decision, state_from, state_to, tool_name, params_hash, evidence_hash, error, detail";
+     decision, state_from, state_to, tool_name, params_hash, error, detail";
 
 /// Writes one row, columns in the order of the schema.
 pub(crate) const INSERT_ENTRY: &str =
-    "INSERT INTO entries VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15)";
+    "INSERT INTO entries VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14)";
 
 /// One row on its way into the database.
 #[derive(Debug)]
@@ -69,9 +71,9 @@ pub(crate) struct OwnedEntry {
     pub(crate) request_id: String,
     pub(crate) actor: String,
     pub(crate) intent: String,
-    pub(crate) decision: &'static str,
-    pub(crate) state_from: &'static str,
-    pub(crate) state_to: &'static str,
+    pub(crate) decision: Decision,
+    pub(crate) state_from: KernelState,
+    pub(crate) state_to: KernelState,
     pub(crate) ts_ms: u64,
     pub(crate) tool_name: Option<String>,
     pub(crate) params_hash: Option<Digest>,
@@ -85,9 +87,9 @@ impl OwnedEntry {
             request_id: &self.request_id,
             actor: &self.actor,
             intent: &self.intent,
-            decision: self.decision,
-            state_from: self.state_from,
-            state_to: self.state_to,
+            decision: self.decision.name(),
+            state_from: self.state_from.name(),
+            state_to: self.state_to.name(),
             ts_ms: self.ts_ms,
             tool_name: self.tool_name.as_deref(),
             params_hash: self.params_hash,
@@ -134,40 +136,69 @@ impl Blob {
     }
 }
 
+/// Where a row stands in the chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Link {
+    pub(crate) seq: u64,
+    pub(crate) entry_hash: Digest,
+}
+
 /// One row read back, borrowed from the database's own memory.
 #[derive(Debug)]
 pub(crate) struct StoredEntry<'a> {
     pub(crate) seq: u64,
     pub(crate) entry_hash: Digest,
-    pub(crate) view: EntryView<'a>,
+    /// The columns, without the hash of the detail: see [`StoredEntry::view`].
+    pub(crate) columns: EntryView<'a>,
     pub(crate) detail: &'a [u8],
 }
 
+/// Place of the input where it is read after [`ENTRY_COLUMNS`].
+pub(crate) const INPUT_COLUMN: usize = 13;
+
 /// The input in the column after [`ENTRY_COLUMNS`].
 pub(crate) fn input_column<'a>(row: &'a Row<'_>) -> Result<Option<&'a [u8]>, RowError> {
-    match row.get_ref(14)? {
+    match row.get_ref(INPUT_COLUMN)? {
         ValueRef::Null => Ok(None),
-        value => value.as_blob().map(Some).map_err(|_| RowError::Kind(14)),
+        value => value.as_blob().map(Some).map_err(|_| RowError::Kind(INPUT_COLUMN)),
+    }
+}
+
+impl Link {
+    /// Reads the first of [`ENTRY_COLUMNS`].
+    pub(crate) fn from_row(row: &Row<'_>) -> Result<Self, RowError> {
+        Ok(Self { seq: number(row, 0)?, entry_hash: digest(row, 1)? })
+    }
+
+    /// Reads the rest of [`ENTRY_COLUMNS`].
+    pub(crate) fn rest_of<'a>(self, row: &'a Row<'_>) -> Result<StoredEntry<'a>, RowError> {
+        let columns = EntryView {
+            ts_ms: number(row, 2)?,
+            request_id: text(row, 3)?,
+            actor: text(row, 4)?,
+            intent: text(row, 5)?,
+            decision: named(row, 6, |code| decision_of(code).map(Decision::name))?,
+            state_from: named(row, 7, |code| state_of(code).map(KernelState::name))?,
+            state_to: named(row, 8, |code| state_of(code).map(KernelState::name))?,
+            tool_name: optional_text(row, 9)?,
+            params_hash: optional_digest(row, 10)?,
+            evidence_hash: None,
+            error: optional_text(row, 11)?,
+        };
+        let Self { seq, entry_hash } = self;
+        Ok(StoredEntry { seq, entry_hash, columns, detail: blob(row, 12)? })
     }
 }
 
 impl<'a> StoredEntry<'a> {
     /// Reads a row of [`ENTRY_COLUMNS`].
     pub(crate) fn from_row(row: &'a Row<'_>) -> Result<Self, RowError> {
-        let view = EntryView {
-            ts_ms: number(row, 2)?,
-            request_id: text(row, 3)?,
-            actor: text(row, 4)?,
-            intent: text(row, 5)?,
-            decision: text(row, 6)?,
-            state_from: text(row, 7)?,
-            state_to: text(row, 8)?,
-            tool_name: optional_text(row, 9)?,
-            params_hash: optional_digest(row, 10)?,
-            evidence_hash: Some(digest(row, 11)?),
-            error: optional_text(row, 12)?,
-        };
-        Ok(Self { seq: number(row, 0)?, entry_hash: digest(row, 1)?, view, detail: blob(row, 13)? })
+        Link::from_row(row)?.rest_of(row)
+    }
+
+    /// The hashed fields.
+    pub(crate) fn view(&self) -> EntryView<'a> {
+        EntryView { evidence_hash: Some(Digest::of(self.detail)), ..self.columns }
     }
 }
 
@@ -193,6 +224,15 @@ fn optional_text<'a>(row: &'a Row<'_>, column: usize) -> Result<Option<&'a str>,
 
 fn blob<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a [u8], RowError> {
     row.get_ref(column)?.as_blob().map_err(|_| RowError::Kind(column))
+}
+
+fn named(
+    row: &Row<'_>,
+    column: usize,
+    name: impl Fn(i64) -> Option<&'static str>,
+) -> Result<&'static str, RowError> {
+    let code = row.get_ref(column)?.as_i64().map_err(|_| RowError::Kind(column))?;
+    name(code).ok_or(RowError::Kind(column))
 }
 
 fn number(row: &Row<'_>, column: usize) -> Result<u64, RowError> {
@@ -392,12 +432,11 @@ fn insert_row(connection: &Connection, row: &NewRow) -> rusqlite::Result<()> {
         e.request_id,
         e.actor,
         e.intent,
-        e.decision,
-        e.state_from,
-        e.state_to,
+        decision_code(e.decision),
+        state_code(e.state_from),
+        state_code(e.state_to),
         e.tool_name,
         e.params_hash.as_ref().map(Digest::as_bytes),
-        e.evidence_hash.as_bytes(),
         e.error,
         row.detail,
         row.blob.as_ref().map(|blob| &blob.salted),

@@ -9,16 +9,17 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{LazyLock, Mutex};
 use std::thread;
 
 use fluffy_base::Digest;
-use rusqlite::Connection;
+use memchr::memmem::Finder;
+use rusqlite::{Connection, Row};
 
 use crate::ledger::wal_of;
 use crate::merkle::{Frontier, TILE_HEIGHT, TILE_WIDTH, Tile, TileId, leaf_hash};
-use crate::store::{self, ENTRY_COLUMNS, RowError, StoredEntry, key, tile_key};
+use crate::store::{self, ENTRY_COLUMNS, Link, RowError, key, tile_key};
 use crate::tree::read_tile;
 use crate::{LedgerError, Located, Problem};
 
@@ -365,16 +366,20 @@ impl<'a> Chunk<'a> {
         ))?;
         let mut rows = entries.query([key(self.range.start), key(self.range.end)])?;
         while let Some(row) = rows.next()? {
-            let entry = StoredEntry::from_row(row)?;
-            if entry.seq != self.next {
-                self.pass_over(entry.seq);
+            let link = Link::from_row(row)?;
+            if link.seq != self.next {
+                self.pass_over(link.seq);
                 prev = None;
             }
-            self.entry(&entry, prev)?;
-            if let Some(problem) = input_problem(entry.detail, store::input_column(row)?) {
-                self.find(entry.seq, problem);
+            match self.entry(link, row, prev) {
+                Err(RowError::Kind(column)) => {
+                    let text = RowError::Kind(column).to_string();
+                    self.find(link.seq, Problem::Database(text));
+                }
+                judged => judged?,
             }
-            prev = Some(entry.entry_hash);
+            self.place(link)?;
+            prev = Some(link.entry_hash);
             self.next += 1;
         }
         if self.next != self.range.end {
@@ -394,19 +399,25 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    fn entry(&mut self, entry: &StoredEntry<'_>, prev: Option<Digest>) -> Result<(), RowError> {
+    /// Judges the fields, the detail and the input of one entry.
+    fn entry(&mut self, link: Link, row: &Row<'_>, prev: Option<Digest>) -> Result<(), RowError> {
+        let entry = link.rest_of(row)?;
         if let Some(prev) = prev {
-            let computed = entry.view.hash(&prev, &mut self.scratch);
-            if computed != entry.entry_hash {
-                self.find(entry.seq, Problem::EntryHash { stored: entry.entry_hash, computed });
+            let computed = entry.view().hash(&prev, &mut self.scratch);
+            if computed != link.entry_hash {
+                self.find(link.seq, Problem::EntryHash { stored: link.entry_hash, computed });
             }
         }
-        let computed = Digest::of(entry.detail);
-        if Some(computed) != entry.view.evidence_hash {
-            self.find(entry.seq, Problem::DetailHash);
+        if let Some(problem) = input_problem(entry.detail, store::input_column(row)?) {
+            self.find(link.seq, problem);
         }
+        Ok(())
+    }
+
+    /// Gives an entry its place in the tree, and compares the tiles that it completes.
+    fn place(&mut self, link: Link) -> Result<(), RowError> {
         let mut tiles = Vec::new();
-        self.edge.push(leaf_hash(&entry.entry_hash), &mut tiles);
+        self.edge.push(leaf_hash(&link.entry_hash), &mut tiles);
         for tile in tiles {
             // The run starts at a multiple of the tile's width, so the tiles before it are whole.
             let TileId { level, index } = tile.id();
@@ -470,7 +481,9 @@ fn input_problem(detail: &[u8], kept: Option<&[u8]>) -> Option<Problem> {
 /// The hash after `"input_blob":` in a detail. Quotes inside strings are escaped, so these bytes can
 /// only be the key.
 pub(crate) fn named_input(detail: &[u8]) -> Option<&[u8]> {
-    const KEY: &[u8] = b",\"input_blob\":\"";
-    let at = memchr::memmem::find(detail, KEY)? + KEY.len();
+    const KEY: &str = ",\"input_blob\":\"";
+    // Made once: preparing the search costs more than the search.
+    static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(KEY));
+    let at = FINDER.find(detail)? + KEY.len();
     Some(detail.get(at..at + 64).unwrap_or_default())
 }

@@ -206,40 +206,39 @@ pub(crate) fn count(connection: &Connection, table: &str) -> i64 {
     connection.query_row(&sql, [], |row| row.get(0)).unwrap()
 }
 
+/// What the numbers in the database mean.
+const DECISIONS: [&str; 3] = ["ALLOW", "DENY", "HALT"];
+const STATES: [&str; 7] =
+    ["IDLE", "BOOTING", "HALTED", "VALIDATING", "ARBITRATING", "EXECUTING", "AUDITING"];
+
 fn hash_of_row(connection: &Connection, seq: i64, prev: &Digest) -> Digest {
     let sql = "SELECT ts_ms, request_id, actor, intent, decision, state_from, state_to, tool_name, \
                params_hash, error, detail FROM entries WHERE seq = ?1";
     let digest = |bytes: [u8; 32]| Digest::from_bytes(bytes);
-    let (evidence, hash) = connection
+    connection
         .query_row(sql, [seq], |row| {
             let text = |column: usize| row.get::<_, String>(column);
             let (tool, error): (Option<String>, Option<String>) = (row.get(7)?, row.get(9)?);
             let evidence = Digest::of(&row.get::<_, Vec<u8>>(10)?);
             let (request, actor, intent) = (text(1)?, text(2)?, text(3)?);
-            let (decision, from, to) = (text(4)?, text(5)?, text(6)?);
+            let number = |column: usize| row.get::<_, u8>(column).map(usize::from);
+            let (decision, from, to) = (number(4)?, number(5)?, number(6)?);
             let view = fluffy_ledger::EntryView {
                 request_id: &request,
                 actor: &actor,
                 intent: &intent,
-                decision: &decision,
-                state_from: &from,
-                state_to: &to,
+                decision: DECISIONS[decision],
+                state_from: STATES[from],
+                state_to: STATES[to],
                 ts_ms: row.get::<_, i64>(0)?.unsigned_abs(),
                 tool_name: tool.as_deref(),
                 params_hash: row.get::<_, Option<[u8; 32]>>(8)?.map(digest),
                 evidence_hash: Some(evidence),
                 error: error.as_deref(),
             };
-            Ok((evidence, view.hash(prev, &mut Vec::new())))
+            Ok(view.hash(prev, &mut Vec::new()))
         })
-        .unwrap();
-    connection
-        .execute(
-            "UPDATE entries SET evidence_hash = ?1 WHERE seq = ?2",
-            rusqlite::params![evidence.as_bytes(), seq],
-        )
-        .unwrap();
-    hash
+        .unwrap()
 }
 
 fn retile(connection: &Connection, leaves: Vec<Digest>) {

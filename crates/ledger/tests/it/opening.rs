@@ -137,11 +137,21 @@ fn every_kind_of_damage_is_noticed_on_opening() {
         "file",
     );
     check(
-        "UPDATE entries SET detail = x'7b7d' WHERE seq = 3",
-        at(3, Problem::DetailHash),
+        "UPDATE entries SET decision = 3 WHERE seq = 7",
+        at(7, Problem::Database("column 6 holds a value of the wrong kind".to_owned())),
         SIZE,
         "snapshot",
     );
+}
+
+#[test]
+fn a_changed_detail_is_noticed_on_opening() {
+    let place = Place::filled(SIZE);
+    place.sql("UPDATE entries SET detail = x'7b7d' WHERE seq = 3");
+    let broken = opens_with_a_break(&place);
+    assert_eq!(broken.found.seq, Some(3));
+    assert!(matches!(broken.found.problem, Problem::EntryHash { .. }), "{}", broken.found);
+    assert_eq!((broken.salvaged, broken.source), (SIZE, "snapshot"));
 }
 
 #[test]

@@ -46,6 +46,21 @@ fn one_dropped_entry_is_not_a_hundred_findings() {
 }
 
 #[test]
+fn a_number_that_means_nothing_is_one_finding_and_what_follows_is_still_judged() {
+    for (column, number) in [("decision", 3), ("state_from", 7), ("state_to", -1)] {
+        let place = Place::filled(1_100);
+        place.sql(&format!(
+            "UPDATE entries SET {column} = {number} WHERE seq = 33; \
+             UPDATE entries SET actor = 'nobody' WHERE seq = 70"
+        ));
+        let findings = verify_bytes(&place.db()).unwrap().findings;
+        let places: Vec<_> = findings.iter().map(|finding| finding.seq).collect();
+        assert_eq!(places, [Some(33), Some(70)], "{findings:?}");
+        assert!(matches!(findings[0].problem, Problem::Database(_)), "{findings:?}");
+    }
+}
+
+#[test]
 fn a_dropped_last_entry_is_missed_by_the_tree_or_the_memory() {
     // A tile stands on entries 0 to 95: dropping one of the last four leaves only the memory.
     let place = Place::filled(SIZE);
@@ -89,7 +104,7 @@ fn swapped_copied_and_renumbered_entries_are_found() {
     check("UPDATE entries SET seq = -1 WHERE seq = 50", Some(50));
     check("UPDATE entries SET seq = -9223372036854775808 WHERE seq = 50", Some(50));
     let columns = "entry_hash, ts_ms, request_id, actor, intent, decision, state_from, state_to, \
-                   tool_name, params_hash, evidence_hash, error, detail, input";
+                   tool_name, params_hash, error, detail, input";
     let copy = |from: i64, to: i64| {
         format!(
             "INSERT INTO entries (seq, {columns}) SELECT {to}, {columns} FROM entries WHERE seq = {from}"
@@ -246,7 +261,6 @@ fn anywhere() -> impl Strategy<Value = (&'static str, &'static str, f64, f64, u8
         ("entries", "state_to"),
         ("entries", "tool_name"),
         ("entries", "params_hash"),
-        ("entries", "evidence_hash"),
         ("entries", "error"),
         ("entries", "detail"),
         ("entries", "input"),
@@ -295,8 +309,8 @@ proptest! {
             let (seq, value): (i64, Value) =
                 connection.query_row(&sql, [row], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
             at = seq.unsigned_abs();
-            let textual = ["request_id", "actor", "intent", "decision", "state_from", "state_to",
-                           "tool_name", "error"].contains(&column);
+            let textual =
+                ["request_id", "actor", "intent", "tool_name", "error"].contains(&column);
             let new = if textual { "CAST(?1 AS TEXT)" } else { "?1" };
             let sql = format!("UPDATE {table} SET {column} = {new} WHERE {key} = ?2");
             connection.execute(&sql, rusqlite::params![changed(value, byte, how), seq]).unwrap();
