@@ -42,6 +42,7 @@ pub use explain::{Explanation, Found, Look, explain};
 pub use extension::answer::{MAX_REASON_CHARS, RuleAnswer};
 pub use extension::engine::{
     Engine, EngineError, LoadedRule, MAX_ENGINE_BYTES, MAX_EVALUATION_MS, Prepared, Stopwatch,
+    UsedEngine,
 };
 pub use extension::host::{HostError, serve};
 pub use extension::input::ExtensionInput;

@@ -83,6 +83,11 @@ pub struct Prepared {
     meter: Rc<Meter>,
 }
 
+/// What is left of an engine after its one evaluation; there is nothing to do with it but to drop it.
+pub struct UsedEngine {
+    _context: Context,
+}
+
 impl Engine {
     /// An engine whose evaluations are timed by `stopwatch`.
     pub fn new(stopwatch: Stopwatch) -> Result<Self, EngineError> {
@@ -142,6 +147,13 @@ impl Engine {
 impl Prepared {
     /// The rule's answer to the request that `input` describes.
     pub fn evaluate(self, input: &str) -> RuleAnswer {
+        let (answer, _used) = self.evaluate_keeping(input);
+        answer
+    }
+
+    /// The same, with what is left of the engine: taking it down takes longer than the evaluation, and
+    /// whoever waits for the answer need not wait for that.
+    pub fn evaluate_keeping(self, input: &str) -> (RuleAnswer, UsedEngine) {
         let Self { file, judge, begin, context, meter } = self;
         meter.start();
         let answer = context.with(|ctx| {
@@ -154,10 +166,11 @@ impl Prepared {
                 Failure::Answer(why) => RuleAnswer::failed(why),
             })
         });
-        match meter.stop.get() {
+        let answer = match meter.stop.get() {
             Some(stop) => RuleAnswer::failed(stop.words()),
             None => answer,
-        }
+        };
+        (answer, UsedEngine { _context: context })
     }
 }
 

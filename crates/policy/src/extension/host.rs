@@ -16,7 +16,7 @@ use fluffy_base::{FrameDecoder, FrameError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::answer::{RuleAnswer, cut};
-use super::engine::{Engine, EngineError, LoadedRule, Prepared};
+use super::engine::{Engine, EngineError, LoadedRule, Prepared, UsedEngine};
 use super::protocol::{HostAnswer, HostMessage, MAX_HOST_MESSAGE_BYTES, ProtocolError};
 
 /// The stack of the thread that parses rule files. The parser recurses with the nesting of a file and
@@ -25,6 +25,10 @@ const STACK_BYTES: usize = 512 << 20;
 
 /// How many engines are kept ready for each rule: a burst of requests finds one each.
 const READY_ENGINES: usize = 4;
+
+/// How many used engines may wait to be taken down. One may hold as much memory as an engine may take,
+/// so there are few.
+const USED_ENGINES: usize = 4;
 
 /// How long nobody must have asked before time counts as idle. Shorter than a burst's gaps would make
 /// the next request of the burst wait for an engine that it does not need.
@@ -65,6 +69,8 @@ pub fn serve(input: impl Read + AsFd + Send, output: impl Write + Send) -> Resul
 struct Host {
     engine: Engine,
     rules: Vec<Slot>,
+    /// Taken down in idle time.
+    used: Vec<UsedEngine>,
 }
 
 /// A rule and engines that wait for its next requests.
@@ -75,14 +81,14 @@ struct Slot {
 
 impl Host {
     fn new() -> Result<Self, HostError> {
-        Ok(Self { engine: Engine::new(elapsed_ms)?, rules: Vec::new() })
+        Ok(Self { engine: Engine::new(elapsed_ms)?, rules: Vec::new(), used: Vec::new() })
     }
 
     fn run(mut self, mut input: impl Read + AsFd, mut output: impl Write) -> Result<(), HostError> {
         let mut decoder = FrameDecoder::new(MAX_HOST_MESSAGE_BYTES);
         let mut buffer = vec![0; 64 << 10];
         loop {
-            while is_idle(&input) && self.prepare_one() {}
+            while is_idle(&input) && self.tidy_one() {}
             let count = match input.read(&mut buffer) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 count => count?,
@@ -95,6 +101,7 @@ impl Host {
                 let answer = self.answer(&payload);
                 output.write_all(&answer.frame()?)?;
                 output.flush()?;
+                self.used.truncate(USED_ENGINES);
             }
         }
     }
@@ -129,13 +136,21 @@ impl Host {
             None => self.engine.prepare(&slot.rule),
         };
         HostAnswer::Judged(match prepared {
-            Ok(prepared) => prepared.evaluate(input),
+            Ok(prepared) => {
+                let (answer, used) = prepared.evaluate_keeping(input);
+                self.used.push(used);
+                answer
+            }
             Err(problem) => RuleAnswer::failed(format!("could not be started: {problem}")),
         })
     }
 
-    /// Prepares an engine for the rule that has the fewest; false if all have enough.
-    fn prepare_one(&mut self) -> bool {
+    /// Takes down a used engine, or prepares one for the rule that has the fewest; false if there is
+    /// nothing to do.
+    fn tidy_one(&mut self) -> bool {
+        if self.used.pop().is_some() {
+            return true;
+        }
         let fewest = self.rules.iter_mut().min_by_key(|slot| slot.ready.len());
         let Some(slot) = fewest.filter(|slot| slot.ready.len() < READY_ENGINES) else {
             return false;
