@@ -2,7 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod cases;
 mod globs;
+mod judging;
 
 use fluffy_base::{Json, KernelRequest, KernelState};
 use fluffy_policy::{
