@@ -5,6 +5,11 @@
 mod cases;
 mod globs;
 mod judging;
+mod oddities;
+mod properties;
+mod protected_paths;
+mod refusals;
+mod shipped;
 
 use fluffy_base::{Json, KernelRequest, KernelState};
 use fluffy_policy::{
