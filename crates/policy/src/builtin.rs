@@ -6,6 +6,7 @@
 
 use fluffy_base::ProjectPath;
 
+use crate::condition::careless;
 use crate::facts::Facts;
 use crate::rule::{Rule, quoted};
 use crate::verdict::{Layer, Reason, Reasons, Verdict};
@@ -33,6 +34,10 @@ pub struct BuiltIn {
     /// Folded paths with what lies there.
     kept: Vec<(String, Part)>,
 }
+
+/// Git's own directory: the project's, and that of any repository within it, whose hooks and
+/// configuration run programs just as well.
+const GIT: &str = ".git";
 
 /// The call that replaces the policy.
 const UPDATE: &str = "policy.update";
@@ -74,6 +79,17 @@ impl Part {
         }
     }
 
+    fn objection(self, path: &str, how: &str) -> Reason {
+        let text = format!(
+            "`{}` {how} {}, which no request may {} ({})",
+            quoted(path),
+            self.noun(),
+            if self.may_be_read() { "change" } else { "touch" },
+            self.rule(),
+        );
+        Reason::new(Layer::BuiltIn, self.rule(), &text).with_hint(self.hint())
+    }
+
     const fn hint(self) -> &'static str {
         match self {
             Self::Policy => "propose the change to the user, who runs `fluffy policy update FILE`",
@@ -93,28 +109,35 @@ impl BuiltIn {
 
     /// The rules for a project in which, besides the policy and the repository, these parts lie.
     pub fn new(inside: impl IntoIterator<Item = (ProjectPath, Part)>) -> Self {
-        let always = [(".fluffy", Part::Policy), (".git", Part::Repository)];
+        let always = [(".fluffy", Part::Policy), (GIT, Part::Repository)];
         let always = always.map(|(path, part)| (path.to_owned(), part));
         let inside = inside.into_iter().map(|(path, part)| (path.folded().into_owned(), part));
         Self { kept: always.into_iter().chain(inside).collect() }
     }
 
     fn objections(&self, facts: &Facts<'_>) -> impl Iterator<Item = Reason> {
-        let changes = facts.subject.changes;
-        facts.subject.paths.iter().flat_map(move |path| {
-            let place = path.folded();
-            let touched = self.kept.iter().filter(move |(kept, _)| lies_at(&place, kept));
-            touched.filter(move |(_, part)| changes || !part.may_be_read()).map(|(_, part)| {
-                let text = format!(
-                    "`{}` belongs to {}, which no request may {} ({})",
-                    quoted(path.as_str()),
-                    part.noun(),
-                    if part.may_be_read() { "change" } else { "touch" },
-                    part.rule(),
-                );
-                Reason::new(Layer::BuiltIn, part.rule(), &text).with_hint(part.hint())
-            })
-        })
+        let (changes, root) = (facts.subject.changes, facts.subject.root);
+        let of_root = (changes && root).then(|| Part::Policy.objection(".", "holds"));
+        let of_path = move |path: &ProjectPath| {
+            let (folded, read) = (path.folded(), careless(path));
+            let places = [&*folded, read.as_ref().unwrap_or(path).as_str()];
+            let touched = |(kept, part): &(String, Part)| {
+                if !changes && part.may_be_read() {
+                    None
+                } else if places.iter().any(|place| lies_at(place, kept)) {
+                    Some(part.objection(path.as_str(), "belongs to"))
+                } else if changes && places.iter().any(|place| lies_at(kept, place)) {
+                    Some(part.objection(path.as_str(), "holds"))
+                } else {
+                    None
+                }
+            };
+            let nested = |place: &&str| place.split('/').skip(1).any(|name| name == GIT);
+            let nested = changes && places.iter().any(nested);
+            let nested = nested.then(|| Part::Repository.objection(path.as_str(), "belongs to"));
+            self.kept.iter().filter_map(touched).chain(nested).collect::<Vec<_>>()
+        };
+        facts.subject.paths.iter().flat_map(of_path).chain(of_root)
     }
 }
 
@@ -143,7 +166,10 @@ impl Rule for BuiltIn {
 fn lies_at(place: &str, kept: &str) -> bool {
     match place.strip_prefix(kept) {
         Some("") => true,
-        Some(rest) => rest.starts_with('/') || (kept.ends_with(".db") && rest.starts_with('-')),
+        Some(rest) => {
+            let log = matches!(rest, "-wal" | "-shm" | "-journal");
+            rest.starts_with('/') || log || (kept.ends_with(".db") && rest.starts_with('-'))
+        }
         None => false,
     }
 }

@@ -39,6 +39,14 @@ pub enum CallError {
         /// What is wrong with it.
         source: PathError,
     },
+    /// An argument that rules look at and cannot read.
+    #[error("argument `{argument}` must be {expected}")]
+    Kind {
+        /// The argument.
+        argument: &'static str,
+        /// What it should be.
+        expected: &'static str,
+    },
     /// An argument that should be a path and is not even a text.
     #[error("argument `{argument}` must be a path, written as a text")]
     NotText {
@@ -79,15 +87,34 @@ impl Shape {
         subject.root |= self.root_by_default && !named;
         subject.paths.sort_unstable();
         subject.paths.dedup();
-        let content = self.content.and_then(|argument| params.value().get(argument));
-        subject.file_bytes = content.and_then(Value::as_str).map(|text| text.len() as u64);
-        if let Some((program, arguments)) = self.command {
-            let program = params.value().get(program).into_iter();
-            let arguments = params.value().get(arguments).and_then(Value::as_array);
-            let words = program.chain(arguments.into_iter().flatten()).map(Value::as_str);
-            subject.command = words.map(|word| word.map(str::to_owned)).collect::<Option<_>>();
-        }
+        subject.file_bytes = self.file_bytes(params)?;
+        subject.command = self.command_of(params)?;
         Ok(subject)
+    }
+
+    fn file_bytes(&self, params: &Json) -> Result<Option<u64>, CallError> {
+        let Some(argument) = self.content else { return Ok(None) };
+        match params.value().get(argument) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.len() as u64)),
+            Some(_) => Err(CallError::Kind { argument, expected: "a text" }),
+        }
+    }
+
+    /// The program with its arguments. Nothing where there is no program; whatever else cannot be
+    /// read is refused, since a rule against a command would not see it.
+    fn command_of(&self, params: &Json) -> Result<Option<Vec<String>>, CallError> {
+        let Some((program, arguments)) = self.command else { return Ok(None) };
+        let Some(name) = params.value().get(program) else { return Ok(None) };
+        let no_text = CallError::Kind { argument: program, expected: "a text" };
+        let mut words = vec![name.as_str().ok_or(no_text)?.to_owned()];
+        let no_list = || CallError::Kind { argument: arguments, expected: "a list of texts" };
+        if let Some(list) = params.value().get(arguments) {
+            for word in list.as_array().ok_or_else(no_list)? {
+                words.push(word.as_str().ok_or_else(no_list)?.to_owned());
+            }
+        }
+        Ok(Some(words))
     }
 }
 
@@ -200,6 +227,24 @@ mod tests {
         assert!(subject("fs.list", json!({"path": "."})).unwrap().root);
         assert!(!subject("search.grep", json!({"pattern": "x", "path": "src"})).unwrap().root);
         assert!(!subject("git.status", json!({})).unwrap().root);
+    }
+
+    #[test]
+    fn what_a_rule_could_not_read_refuses_the_call() {
+        for (tool, params) in [
+            ("fs.write", json!({"path": "a", "content": ["x"]})),
+            ("fs.write", json!({"path": "a", "content": null})),
+            ("fs.edit", json!({"path": "a", "old": "x", "new": 1})),
+            ("shell.run", json!({"command": ["rm"], "args": []})),
+            ("shell.run", json!({"command": "rm", "args": "-rf"})),
+            ("shell.run", json!({"command": "rm", "args": ["-rf", 1]})),
+        ] {
+            let error = subject(tool, params.clone()).unwrap_err().to_string();
+            assert!(error.contains("` must be a "), "{tool} {params}: {error}");
+        }
+        let run = subject("shell.run", json!({"command": "rm", "args": ["-rf"]})).unwrap();
+        assert_eq!(run.command.unwrap(), ["rm", "-rf"]);
+        assert_eq!(subject("shell.run", json!({"args": ["rm"]})).unwrap().command, None);
     }
 
     #[test]

@@ -10,8 +10,10 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use foldhash::fast::FixedState;
+
 use crate::capability::{Action, Capability};
-use crate::condition::{Condition, Syscalls, Target, is_everything};
+use crate::condition::{Condition, Reading, Syscalls, Target, careless, is_everything};
 use crate::facts::Facts;
 use crate::glob::{Glob, GlobIndex};
 use crate::rule::{Rule, quoted};
@@ -20,14 +22,17 @@ use crate::verdict::{Layer, Strength, Verdict};
 /// How many globs a message lists.
 const SHOWN: usize = 4;
 
+/// The seed is fixed: only the policy's author chooses what is filed.
+type Map<K, V> = HashMap<K, V, FixedState>;
+
 /// All rules of a policy file.
 #[derive(Debug)]
 pub struct Capabilities {
     rules: Vec<Capability>,
     /// By the call's name, for names that a rule has.
-    named: HashMap<String, Bucket>,
+    named: Map<String, Bucket>,
     /// By a group's prefix, such as `fs.`, for other names of the group.
-    groups: HashMap<String, Bucket>,
+    groups: Map<String, Bucket>,
     /// For every other name.
     rest: Bucket,
 }
@@ -40,14 +45,27 @@ struct Bucket {
     /// Rules whose globs stand for the root as well.
     at_root: Vec<u32>,
     by_path: GlobIndex,
+    /// For careless readings of a path.
+    careless: Careless,
     near: Near,
+}
+
+/// The rules that object, for paths as a careless disk would read them.
+#[derive(Debug)]
+struct Careless {
+    /// Rules that ask for no path and have exceptions, which may.
+    anywhere: Vec<u32>,
+    /// Folded globs; nothing where there is none.
+    by_path: Option<GlobIndex>,
+    /// Whether a path that is read in one way only can be matched by a folded glob alone.
+    folds: bool,
 }
 
 /// What a call could have asked for, made once.
 #[derive(Debug, Default)]
 struct Near {
     /// By the first component of an allowed glob.
-    by_folder: HashMap<String, Arc<str>>,
+    by_folder: Map<String, Arc<str>>,
     otherwise: Option<Arc<str>>,
 }
 
@@ -86,10 +104,35 @@ impl Capabilities {
             Target::Root => found.extend_from_slice(&bucket.at_root),
             Target::Path(path) => bucket.by_path.matching(path, &mut found),
         }
-        let rules = bucket.anywhere.iter().chain(&found);
+        let exact = self.judge_all(facts, target, Reading::Exact, [&bucket.anywhere, &found]);
+        let Target::Path(path) = target else { return exact };
+        if bucket.careless.is_empty() {
+            return exact;
+        }
+        let folded = careless(path);
+        if folded.is_none() && !bucket.careless.folds {
+            return exact;
+        }
+        let path = folded.as_ref().unwrap_or(path);
+        found.clear();
+        if let Some(globs) = &bucket.careless.by_path {
+            globs.matching(path, &mut found);
+        }
+        let rules = [&bucket.careless.anywhere, &found];
+        exact.join(self.judge_all(facts, Target::Path(path), Reading::Careless, rules))
+    }
+
+    fn judge_all(
+        &self,
+        facts: &Facts<'_>,
+        target: Target<'_>,
+        reading: Reading,
+        rules: [&Vec<u32>; 2],
+    ) -> Verdict {
+        let rules = rules.into_iter().flatten();
         rules
             .filter_map(|index| self.rules.get(*index as usize))
-            .map(|rule| rule.judge_found(facts, target))
+            .map(|rule| rule.judge_found(facts, target, reading))
             .fold(Verdict::Pass, Verdict::join)
     }
 }
@@ -135,34 +178,63 @@ impl Bucket {
     /// The rules that can apply to a call; for a prefix such as `fs.`, to calls of that group which
     /// no rule names.
     fn new(rules: &[Capability], call: &str) -> Self {
-        let numbered = rules
-            .iter()
-            .zip(0..)
-            .filter(|(rule, _)| syscalls(&rule.condition).any(|syscalls| syscalls.contains(call)));
-        let (mut anywhere, mut at_root) = (Vec::new(), Vec::new());
-        let (mut globs, mut allowing) = (Vec::new(), Vec::new());
-        for (rule, index) in numbered {
+        let applies =
+            |rule: &Capability| syscalls(&rule.condition).any(|syscalls| syscalls.contains(call));
+        let numbered: Vec<(&Capability, u32)> =
+            rules.iter().zip(0..).filter(|(rule, _)| applies(rule)).collect();
+        let (mut anywhere, mut at_root, mut globs) = (Vec::new(), Vec::new(), Vec::new());
+        for (rule, index) in &numbered {
             match &rule.condition.paths {
-                None => anywhere.push(index),
+                None => anywhere.push(*index),
                 Some(paths) => {
-                    globs.extend(paths.iter().map(|glob| (index, glob.clone())));
+                    globs.extend(paths.iter().map(|glob| (*index, glob.clone())));
                     if paths.iter().any(is_everything) {
-                        at_root.push(index);
+                        at_root.push(*index);
                     }
                 }
             }
-            if rule.action == Action::Allow {
-                allowing.push(rule);
-            }
         }
-        let near = Near::new(call, &allowing);
-        Self { anywhere, at_root, by_path: GlobIndex::new(globs), near }
+        let allowing: Vec<_> = numbered
+            .iter()
+            .filter(|(rule, _)| rule.action == Action::Allow)
+            .map(|(rule, _)| *rule)
+            .collect();
+        let near = Near::new(&shown_call(call), &allowing);
+        let careless = Careless::new(&numbered);
+        Self { anywhere, at_root, by_path: GlobIndex::new(globs), careless, near }
+    }
+}
+
+impl Careless {
+    fn new(rules: &[(&Capability, u32)]) -> Self {
+        let objecting = || rules.iter().filter(|(rule, _)| rule.objects());
+        let globs = |condition: &Condition| condition.careless.clone().unwrap_or_default();
+        let filed: Vec<_> = objecting()
+            .flat_map(|(rule, index)| globs(&rule.condition).into_iter().map(|glob| (*index, glob)))
+            .collect();
+        let excepting = |rule: &Capability| {
+            rule.condition.paths.is_none()
+                && rule.except.iter().any(|except| except.paths.is_some())
+        };
+        let anywhere =
+            objecting().filter(|(rule, _)| excepting(rule)).map(|(_, index)| *index).collect();
+        let folds = objecting().any(|(rule, _)| {
+            std::iter::once(&rule.condition)
+                .chain(&rule.except)
+                .any(|condition| condition.careless != condition.paths)
+        });
+        let by_path = (!filed.is_empty()).then(|| GlobIndex::new(filed));
+        Self { anywhere, by_path, folds }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.anywhere.is_empty() && self.by_path.is_none()
     }
 }
 
 impl Near {
     fn new(call: &str, allowing: &[&Capability]) -> Self {
-        let mut folders: HashMap<&str, Vec<(&Capability, &Glob)>> = HashMap::new();
+        let mut folders: Map<&str, Vec<(&Capability, &Glob)>> = Map::default();
         let mut all = Vec::new();
         let mut free = None;
         for rule in allowing {
@@ -172,7 +244,7 @@ impl Near {
                 let folder = glob.text().trim_start_matches('/').split('/').next().unwrap_or("");
                 folders.entry(folder).or_default().push((*rule, glob));
             }
-            if globs.is_empty() {
+            if rule.condition.paths.is_none() {
                 free.get_or_insert(*rule);
             }
         }
@@ -185,6 +257,11 @@ impl Near {
         };
         Self { by_folder, otherwise }
     }
+}
+
+/// How a bucket's calls are told: a name, a group such as `fs.*`, or `*`.
+fn shown_call(call: &str) -> String {
+    if call.is_empty() || call.ends_with('.') { format!("{call}*") } else { call.to_owned() }
 }
 
 /// "`fs.write` on `src/**` (rule `x`, policy.yaml:3), `tests/**` (…) and 7 more".

@@ -4,7 +4,7 @@ use std::fmt;
 
 use fluffy_base::ByteSize;
 
-use crate::condition::{Condition, Target};
+use crate::condition::{Condition, Reading, Target, careless};
 use crate::facts::{Facts, Isolation};
 use crate::verdict::{Reason, Source, Verdict};
 
@@ -83,6 +83,14 @@ impl Action {
             Self::Pass => "pass",
         }
     }
+
+    /// Whether it can only keep something from happening.
+    pub(crate) const fn objects(self) -> bool {
+        match self {
+            Self::Deny | Self::RequireReview => true,
+            Self::Allow | Self::Pass => false,
+        }
+    }
 }
 
 impl fmt::Display for Action {
@@ -92,31 +100,48 @@ impl fmt::Display for Action {
 }
 
 impl Capability {
+    /// Whether it can only ever object.
+    pub(crate) fn objects(&self) -> bool {
+        self.action.objects()
+    }
+
     /// What the rule says to one target of a call.
     pub(crate) fn judge(&self, facts: &Facts<'_>, target: Target<'_>) -> Verdict {
-        if self.condition.holds(facts, target) {
-            self.judge_matched(facts, target)
+        let exact = self.judge_as(facts, target, Reading::Exact);
+        match target {
+            Target::Path(path) if self.objects() => {
+                let folded = careless(path);
+                let target = Target::Path(folded.as_ref().unwrap_or(path));
+                exact.join(self.judge_as(facts, target, Reading::Careless))
+            }
+            Target::Path(_) | Target::Root | Target::Nothing => exact,
+        }
+    }
+
+    fn judge_as(&self, facts: &Facts<'_>, target: Target<'_>, reading: Reading) -> Verdict {
+        if self.condition.holds(facts, target, reading) {
+            self.judge_matched(facts, target, reading)
         } else {
             Verdict::Pass
         }
     }
 
     /// The same where the index found that call and target match.
-    pub(crate) fn judge_found(&self, facts: &Facts<'_>, target: Target<'_>) -> Verdict {
+    pub(crate) fn judge_found(
+        &self,
+        facts: &Facts<'_>,
+        target: Target<'_>,
+        reading: Reading,
+    ) -> Verdict {
         if self.condition.difference_beside(facts).is_none() {
-            self.judge_matched(facts, target)
+            self.judge_matched(facts, target, reading)
         } else {
             Verdict::Pass
         }
     }
 
-    /// Whether an exception keeps the rule from applying.
-    pub(crate) fn is_excepted(&self, facts: &Facts<'_>, target: Target<'_>) -> bool {
-        self.except.iter().any(|except| except.holds(facts, target))
-    }
-
-    fn judge_matched(&self, facts: &Facts<'_>, target: Target<'_>) -> Verdict {
-        if self.is_excepted(facts, target) {
+    fn judge_matched(&self, facts: &Facts<'_>, target: Target<'_>, reading: Reading) -> Verdict {
+        if self.except.iter().any(|except| except.holds(facts, target, reading)) {
             return Verdict::Pass;
         }
         match self.action {

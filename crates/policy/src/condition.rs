@@ -4,6 +4,7 @@
 //! nothing where a call names no file. What holds for a call with several targets is for whoever asks
 //! to join, so that no path can hide behind another.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use fluffy_base::ProjectPath;
@@ -22,6 +23,19 @@ pub enum Target<'a> {
     Path(&'a ProjectPath),
 }
 
+/// How a path is read.
+///
+/// A rule that objects is asked for both readings, so that `.ENV` and `.env ` are no way around a
+/// rule for `.env` on a disk that takes them for the same file. A rule that lets through is asked for
+/// the path as it is written alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// As it is written.
+    Exact,
+    /// As a careless disk would: the target's path and the rule's globs are both folded.
+    Careless,
+}
+
 /// What must hold, all of it; what is absent holds always.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Condition {
@@ -29,6 +43,8 @@ pub(crate) struct Condition {
     pub(crate) syscalls: Option<Vec<Syscalls>>,
     /// Which files.
     pub(crate) paths: Option<Vec<Glob>>,
+    /// The same for folded paths; only in rules that object.
+    pub(crate) careless: Option<Vec<Glob>>,
     /// One of these tags.
     pub(crate) caller_tags: Option<BTreeSet<String>>,
     /// One of these actors.
@@ -84,15 +100,20 @@ impl<'a> Target<'a> {
 
 impl Condition {
     /// Whether it holds for a target of a call.
-    pub(crate) fn holds(&self, facts: &Facts<'_>, target: Target<'_>) -> bool {
-        self.difference(facts, target).is_none()
+    pub(crate) fn holds(&self, facts: &Facts<'_>, target: Target<'_>, reading: Reading) -> bool {
+        self.difference(facts, target, reading).is_none()
     }
 
     /// The first key that keeps it from holding, if any does.
-    pub(crate) fn difference(&self, facts: &Facts<'_>, target: Target<'_>) -> Option<&'static str> {
+    pub(crate) fn difference(
+        &self,
+        facts: &Facts<'_>,
+        target: Target<'_>,
+        reading: Reading,
+    ) -> Option<&'static str> {
         if !self.names_call(facts) {
             Some("syscall")
-        } else if !self.names_target(target) {
+        } else if !self.names_target(target, reading) {
             Some("path_glob")
         } else {
             self.difference_beside(facts)
@@ -105,8 +126,12 @@ impl Condition {
         syscalls.iter().any(|syscalls| syscalls.contains(name))
     }
 
-    fn names_target(&self, target: Target<'_>) -> bool {
-        let Some(globs) = &self.paths else { return true };
+    fn names_target(&self, target: Target<'_>, reading: Reading) -> bool {
+        let globs = match reading {
+            Reading::Exact => &self.paths,
+            Reading::Careless => &self.careless,
+        };
+        let Some(globs) = globs else { return true };
         match target {
             Target::Nothing => false,
             Target::Root => globs.iter().any(is_everything),
@@ -153,6 +178,24 @@ impl Commands {
                 .is_some_and(|(first, rest)| first == program && arguments.starts_with(rest))
         })
     }
+}
+
+/// The path as a careless disk would read it, where that is another path.
+pub(crate) fn careless(path: &ProjectPath) -> Option<ProjectPath> {
+    let Cow::Owned(folded) = path.folded() else { return None };
+    let whole = ProjectPath::parse(&folded).ok();
+    let folded = whole.or_else(|| ProjectPath::parse(&folded_singly(path)).ok());
+    folded.filter(|folded| folded != path)
+}
+
+/// A name that folds to none, such as a wide `~`, must not keep the others from being folded.
+fn folded_singly(path: &ProjectPath) -> String {
+    let fold = |name: &str| {
+        let folded = ProjectPath::parse(name).map(|name| name.folded().into_owned());
+        let valid = folded.ok().filter(|folded| ProjectPath::parse(folded).is_ok());
+        valid.unwrap_or_else(|| name.to_owned())
+    };
+    path.components().map(fold).collect::<Vec<_>>().join("/")
 }
 
 /// Whether a glob stands for the root as well.

@@ -1,15 +1,17 @@
 //! Examples inside rules, checked when the file is read: a policy that does not do what it says it
 //! does is refused.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use fluffy_base::{Json, KernelRequest, KernelState, ProjectPath};
+use fluffy_base::{Json, KernelRequest, KernelState, PathError, ProjectPath};
 
 use crate::builtin::BuiltIn;
 use crate::calls::shape_of;
 use crate::capabilities::Capabilities;
-use crate::capability::{Example, Expected};
-use crate::facts::{Facts, Isolation, Subject};
+use crate::capability::{Capability, Example, Expected};
+use crate::condition::Condition;
+use crate::facts::{Caller, Facts, Isolation, Subject};
 use crate::rule::{Rule, decide, quoted};
 use crate::verdict::Strength;
 use crate::yaml::{PolicyProblem, Problem};
@@ -18,40 +20,33 @@ use crate::yaml::{PolicyProblem, Problem};
 pub(crate) fn check(capabilities: &Arc<Capabilities>) -> Result<(), Problem> {
     let built_in = BuiltIn::new([]);
     let rules: [&dyn Rule; 2] = [&built_in, capabilities];
-    let of_rule = |rule: &crate::capability::Capability| rule.examples.clone();
-    let examples = capabilities.rules().iter().flat_map(of_rule);
-    examples.into_iter().try_for_each(|example| check_one(&rules, &example))
+    capabilities.rules().iter().try_for_each(|rule| {
+        rule.examples.iter().try_for_each(|example| check_one(&rules, rule, example))
+    })
 }
 
-fn check_one(rules: &[&dyn Rule], example: &Example) -> Result<(), Problem> {
+fn check_one(rules: &[&dyn Rule], rule: &Capability, example: &Example) -> Result<(), Problem> {
     let refuse = |problem: String| {
         let what = PolicyProblem::Example(problem);
         Err(Problem { line: example.line, column: example.column, what })
     };
-    let subject = match subject(example) {
+    let subject = match subject(rule, example) {
         Ok(subject) => subject,
         Err(problem) => return refuse(problem),
     };
-    let request = KernelRequest::call(
-        "example",
-        "example",
-        "example",
-        &example.syscall,
-        Json::empty_object(),
-    );
-    let facts = Facts::new(&request, KernelState::Idle).about(&subject);
+    let actor = first(rule.condition.actors.as_ref()).unwrap_or("example");
+    let params = Json::empty_object();
+    let request = KernelRequest::call("example", actor, "example", &example.syscall, params);
+    let caller = caller(rule);
+    let facts = Facts::new(&request, KernelState::Idle).about(&subject).by(&caller);
     let verdict = decide(rules.iter().copied(), &facts).verdict;
-    let holds = match example.expected {
-        Expected::Allows => verdict.strength() == Strength::Allow,
-        Expected::Denies => verdict.strength() == Strength::Deny,
+    let (holds, promised) = match example.expected {
+        Expected::Allows => (verdict.strength() == Strength::Allow, "is allowed"),
+        Expected::Denies => (verdict.strength() == Strength::Deny, "is denied"),
     };
     if holds {
         return Ok(());
     }
-    let promised = match example.expected {
-        Expected::Allows => "is allowed",
-        Expected::Denies => "is denied",
-    };
     let on = example.path.as_deref().map(|path| format!(" on `{}`", quoted(path)));
     refuse(format!(
         "the example says that `{}`{} {promised}, but the rules say {verdict}",
@@ -60,16 +55,39 @@ fn check_one(rules: &[&dyn Rule], example: &Example) -> Result<(), Problem> {
     ))
 }
 
+/// Somebody whom the rule is about: an example says which calls, the rule says whose.
+fn caller(rule: &Capability) -> Caller {
+    let Condition { caller_tags, modes, workflow_states, .. } = &rule.condition;
+    let one = |names: &Option<BTreeSet<String>>| first(names.as_ref()).map(str::to_owned);
+    Caller {
+        tags: one(caller_tags).into_iter().collect(),
+        mode: one(modes),
+        workflow_state: one(workflow_states),
+        token: None,
+        wants_token: rule.constraints.require_capability_token,
+    }
+}
+
+fn first(names: Option<&BTreeSet<String>>) -> Option<&str> {
+    names.and_then(BTreeSet::first).map(String::as_str)
+}
+
 /// What the example's call acts on. It runs wherever its tool runs.
-fn subject(example: &Example) -> Result<Subject, String> {
+fn subject(rule: &Capability, example: &Example) -> Result<Subject, String> {
     let shape = shape_of(&example.syscall);
+    let commands = rule.condition.commands.as_ref();
+    let runs = shape.is_none_or(|shape| shape.command.is_some());
     let mut subject = Subject {
         isolation: shape.map_or(Isolation::Sandbox, |shape| shape.isolation),
         changes: shape.is_some_and(|shape| shape.changes),
+        command: commands.filter(|_| runs).and_then(|commands| commands.words.first().cloned()),
         ..Subject::default()
     };
-    if let Some(path) = &example.path {
-        subject.paths.push(ProjectPath::parse(path).map_err(|error| error.to_string())?);
+    match example.path.as_deref().map(ProjectPath::parse) {
+        Some(Ok(path)) => subject.paths.push(path),
+        Some(Err(PathError::Root)) => subject.root = true,
+        Some(Err(error)) => return Err(error.to_string()),
+        None => subject.root = shape.is_some_and(|shape| shape.root_by_default),
     }
     Ok(subject)
 }

@@ -3,8 +3,8 @@
 //! **Invariant.** An explanation asks every rule, also those that a decision could do without.
 
 use crate::capabilities::Capabilities;
-use crate::capability::Capability;
-use crate::condition::Target;
+use crate::capability::{Action, Capability};
+use crate::condition::{Reading, Target};
 use crate::facts::Facts;
 use crate::rule::{Decided, Opinion, Rule, decide, evaluate_all};
 use crate::verdict::{Source, Verdict};
@@ -56,7 +56,7 @@ pub fn explain<'r>(
 }
 
 fn looks(capabilities: &Capabilities, facts: &Facts<'_>) -> Vec<Look> {
-    let name = facts.tool().unwrap_or("");
+    let Some(name) = facts.tool() else { return Vec::new() };
     let names_call = |rule: &&Capability| {
         let mut syscalls = rule.condition.syscalls.iter().flatten();
         syscalls.any(|syscalls| syscalls.contains(name))
@@ -73,10 +73,14 @@ fn looks(capabilities: &Capabilities, facts: &Facts<'_>) -> Vec<Look> {
 }
 
 fn found(rule: &Capability, facts: &Facts<'_>, target: Target<'_>) -> Found {
-    match rule.condition.difference(facts, target) {
+    let verdict = rule.judge(facts, target);
+    if verdict != Verdict::Pass {
+        return Found::Applies(verdict);
+    }
+    match rule.condition.difference(facts, target, Reading::Exact) {
         Some(key) => Found::Differs(key),
-        None if rule.is_excepted(facts, target) => Found::Excepted,
-        None => Found::Applies(rule.judge(facts, target)),
+        None if rule.action == Action::Pass => Found::Applies(verdict),
+        None => Found::Excepted,
     }
 }
 

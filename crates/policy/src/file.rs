@@ -170,7 +170,7 @@ impl PolicyFile {
             }
         };
         add("capabilities", self.capabilities.as_deref().map(meaning::of_rules));
-        let paths: Vec<_> = self.extensions.iter().map(ProjectPath::as_str).collect();
+        let paths: BTreeSet<_> = self.extensions.iter().map(ProjectPath::as_str).collect();
         add("extensions", (!paths.is_empty()).then(|| json!(paths)));
         add("tdd_exemptions", meaning::of_exemptions(&self.exemptions));
         let output =

@@ -64,6 +64,14 @@ impl Glob {
         self.patterns.iter().any(|pattern| spans_path(pattern, path.as_str()))
     }
 
+    /// The pattern for folded paths. One with a class stays as it is: what `[A-Z]` means in small
+    /// letters is anybody's guess.
+    pub(crate) fn folded(&self) -> Self {
+        let small = self.text.to_lowercase();
+        let changed = small != self.text && !self.text.contains('[');
+        changed.then(|| Self::parse(&small).ok()).flatten().unwrap_or_else(|| self.clone())
+    }
+
     /// Whether every path that `other` matches is matched here as well. A `true` is certain; a
     /// `false` may only mean that it takes more than one of the alternatives here, or more thought,
     /// to cover one of the other's.

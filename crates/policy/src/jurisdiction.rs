@@ -227,9 +227,10 @@ impl Rule for Limits {
     }
 
     fn judge(&self, facts: &Facts<'_>) -> Verdict {
-        match (self.0.judge(facts), facts.tool()) {
-            (Verdict::Allow(_), Some(_)) => Verdict::Pass,
-            (verdict, _) => verdict,
+        match (Reasons::collect(self.0.violations(facts)), facts.tool()) {
+            (Some(reasons), _) => Verdict::Deny(reasons),
+            (None, Some(_)) => Verdict::Pass,
+            (None, None) => self.0.judge(facts),
         }
     }
 }

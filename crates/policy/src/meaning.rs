@@ -28,11 +28,14 @@ pub(crate) fn of_exemptions(exemptions: &Exemptions) -> Option<Value> {
 
 fn of_rule(rule: &Capability) -> Value {
     let constraints = &rule.constraints;
+    let mut except: Vec<_> = rule.except.iter().map(of_condition).collect();
+    except.sort_by_cached_key(Value::to_string);
+    except.dedup();
     json!({
         "name": rule.source.rule(),
         "action": rule.action.name(),
         "match": of_condition(&rule.condition),
-        "except": rule.except.iter().map(of_condition).collect::<Vec<_>>(),
+        "except": except,
         "reason": rule.reason,
         "require_sandbox": constraints.require_sandbox,
         "require_capability_token": constraints.require_capability_token,

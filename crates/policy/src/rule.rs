@@ -150,7 +150,9 @@ fn instead<'r>(
     facts: &Facts<'_>,
 ) -> Option<Arc<str>> {
     let told = reasons.iter().find_map(Reason::shared_hint);
-    let known = told.or_else(|| rules.find_map(|rule| rule.alternative(facts)));
+    // A rule that has nothing to say, or fails to say it, leaves the denial as it is.
+    let near = |rule: &dyn Rule| catch_unwind(AssertUnwindSafe(|| rule.alternative(facts)));
+    let known = told.or_else(|| rules.find_map(|rule| near(rule).unwrap_or(None)));
     known.or_else(|| {
         let keys = match facts.tool() {
             Some(_) => "`allowed_actors` and `allowed_tools`",

@@ -7,7 +7,7 @@ use std::fmt;
 
 use crate::calls::known_calls;
 use crate::capability::{Action, Capability};
-use crate::condition::{Condition, Syscalls};
+use crate::condition::{Commands, Condition, Syscalls};
 use crate::glob::Glob;
 use crate::verdict::Place;
 use crate::yaml::nearest;
@@ -39,13 +39,10 @@ const COMPARED: usize = 2_000;
 /// Everything odd about these rules, in their order.
 pub(crate) fn of_rules(rules: &[Capability]) -> Vec<Warning> {
     let mut warnings = Vec::new();
-    for (index, rule) in rules.iter().enumerate() {
-        let before = rules.get(..index).unwrap_or_default();
-        let compared = if rules.len() <= COMPARED { before } else { &[] };
-        let after = rules.get(index + 1..).unwrap_or_default();
-        let after = if rules.len() <= COMPARED { after } else { &[] };
-        let others = compared.iter().chain(after);
-        let texts = itself(rule).into_iter().chain(shadow(rule, others));
+    for rule in rules {
+        // No rule is stronger than itself, so it need not be left out.
+        let others = if rules.len() <= COMPARED { rules } else { &[] };
+        let texts = itself(rule).into_iter().chain(shadow(rule, others.iter()));
         warnings.extend(texts.map(|text| Warning {
             place: rule.source.place().cloned(),
             rule: rule.source.rule().to_owned(),
@@ -92,24 +89,27 @@ fn unknown_call(syscalls: &Syscalls) -> Option<String> {
     Some(format!("no tool of ours is called `{name}`; did you mean `{near}`?"))
 }
 
-/// A rule that never matters because of another: whatever it allows is denied, or whatever it asks
-/// to be reviewed is.
+/// A rule that never matters because of another: whatever it lets through is denied, or whatever it
+/// allows is reviewed all the same.
 fn shadow<'a>(
     rule: &Capability,
     mut others: impl Iterator<Item = &'a Capability>,
 ) -> Option<String> {
-    let weaker = match rule.action {
-        Action::Allow | Action::RequireReview => true,
-        Action::Deny | Action::Pass => false,
+    let beats = |other: Action| match (rule.action, other) {
+        (Action::Allow | Action::RequireReview, Action::Deny) => true,
+        (Action::Allow, Action::RequireReview) => true,
+        (Action::Deny | Action::Pass, _) | (_, Action::Allow | Action::Pass) => false,
+        (Action::RequireReview, Action::RequireReview) => false,
     };
     let shadowing = |other: &&Capability| {
-        weaker
-            && other.action == Action::Deny
-            && other.except.is_empty()
-            && covers(&other.condition, &rule.condition)
+        beats(other.action) && other.except.is_empty() && covers(&other.condition, &rule.condition)
     };
     let other = others.find(shadowing)?;
-    Some(format!("it can never take effect: {} denies all that it lets through", other.source))
+    let does = match other.action {
+        Action::RequireReview => "asks for a review of",
+        Action::Allow | Action::Deny | Action::Pass => "denies",
+    };
+    Some(format!("it can never take effect: {} {does} all that it lets through", other.source))
 }
 
 /// Whether `wide` holds wherever `narrow` does. Says no where it cannot tell.
@@ -125,7 +125,15 @@ fn covers(wide: &Condition, narrow: &Condition) -> bool {
         && subset(&wide.actors, &narrow.actors)
         && subset(&wide.modes, &narrow.modes)
         && subset(&wide.workflow_states, &narrow.workflow_states)
-        && (wide.commands.is_none() || wide.commands == narrow.commands)
+        && covers_commands(wide.commands.as_ref(), narrow.commands.as_ref())
+}
+
+fn covers_commands(wide: Option<&Commands>, narrow: Option<&Commands>) -> bool {
+    let Some(wide) = wide else { return true };
+    let within = |words: &Vec<String>| wide.words.iter().any(|wide| words.starts_with(wide));
+    narrow.is_some_and(|narrow| {
+        (wide.any_folder || !narrow.any_folder) && narrow.words.iter().all(within)
+    })
 }
 
 fn covers_calls(wide: Option<&[Syscalls]>, narrow: Option<&[Syscalls]>) -> bool {

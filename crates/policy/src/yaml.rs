@@ -215,6 +215,12 @@ impl<'a> Field<'a> {
         members.iter().map(member).collect()
     }
 
+    /// The value under a key, where there is one.
+    pub(crate) fn member(&self, wanted: &str) -> Option<Field<'a>> {
+        let members = self.members("").ok()?;
+        members.into_iter().find(|(key, _)| *key == wanted).map(|(_, field)| field)
+    }
+
     /// `true` or `false`.
     pub(crate) fn flag(&self) -> Result<bool, Problem> {
         match &self.node.kind {
@@ -293,7 +299,7 @@ impl<'a> Field<'a> {
 
 impl Node {
     fn problem(&self, what: PolicyProblem) -> Problem {
-        Problem { line: self.at.line(), column: self.at.column(), what }
+        Problem { line: self.at.line().max(1), column: self.at.column().max(1), what }
     }
 
     /// Refuses integers that are not written as they are read, such as `0x10` or `1_000`.

@@ -20,6 +20,9 @@ const MAX_PATTERNS: usize = 200_000;
 const CONDITION: [&str; 7] =
     ["syscall", "path_glob", "caller_tag", "actor", "session_mode", "workflow_state", "command"];
 
+/// What is wrong with an empty list, other than of globs.
+const POINTLESS: &str = "a condition that nothing meets makes the rule pointless";
+
 /// Reads all rules; `file` is what messages call the file.
 pub(super) fn read(file: &Arc<str>, field: &Field<'_>) -> Result<Vec<Capability>, Problem> {
     let items = field.items("a list of rules")?;
@@ -35,10 +38,10 @@ pub(super) fn read(file: &Arc<str>, field: &Field<'_>) -> Result<Vec<Capability>
             let why = format!("with their braces the globs up to here are over {MAX_PATTERNS}");
             return Err(item.invalid(&why));
         }
-        let line = item.place().0;
-        if let Some(first) = names.insert(rule.source.rule().into(), line) {
+        if let Some(first) = names.insert(rule.source.rule().into(), item.place().0) {
             let why = format!("the rule of line {first} has this name; names tell rules apart");
-            return Err(item.missing("name", &why));
+            let name = item.member("name").unwrap_or(item);
+            return Err(name.invalid(&why));
         }
         rules.push(rule);
     }
@@ -63,7 +66,7 @@ fn read_rule(file: &Arc<str>, field: &Field<'_>) -> Result<Capability, Problem> 
         action.ok_or_else(|| field.missing("action", "allow, deny, require_review or pass"))?;
     let action = read_action(&action)?;
     let matched = matched.ok_or_else(|| field.missing("match", "when the rule applies"))?;
-    let condition = read_condition(&matched, action)?;
+    let condition = read_condition(&matched, action, action.objects())?;
     if condition.syscalls.is_none() {
         return Err(matched.missing("syscall", "the calls it applies to; `\"*\"` means every call"));
     }
@@ -104,24 +107,34 @@ fn read_action(field: &Field<'_>) -> Result<Action, Problem> {
 }
 
 fn read_exception(field: &Field<'_>, action: Action) -> Result<Condition, Problem> {
-    let condition = read_condition(field, action)?;
+    // An exception to an objection lets through, so a program counts as it is written; an exception
+    // to a permission takes away.
+    let condition = read_condition(field, action, !action.objects())?;
     if condition == Condition::default() {
         return Err(field.invalid(&"an empty exception would lift the rule altogether"));
     }
     Ok(condition)
 }
 
-fn read_condition(field: &Field<'_>, action: Action) -> Result<Condition, Problem> {
+/// Reads a condition of a rule; `any_folder` is that of [`Commands`].
+fn read_condition(
+    field: &Field<'_>,
+    action: Action,
+    any_folder: bool,
+) -> Result<Condition, Problem> {
     let [syscalls, paths, tags, actors, modes, states, commands] = field.fields(CONDITION)?;
     let names = |field: Option<Field<'_>>| field.map(|field| read_names(&field)).transpose();
+    let paths = paths.map(|field| read_globs(&field)).transpose()?;
+    let folded = |globs: &Vec<Glob>| globs.iter().map(Glob::folded).collect();
     Ok(Condition {
         syscalls: syscalls.map(|field| read_syscalls(&field)).transpose()?,
-        paths: paths.map(|field| read_globs(&field)).transpose()?,
+        careless: paths.as_ref().filter(|_| action.objects()).map(folded),
+        paths,
         caller_tags: names(tags)?,
         actors: names(actors)?,
         modes: names(modes)?,
         workflow_states: names(states)?,
-        commands: commands.map(|field| read_commands(&field, action)).transpose()?,
+        commands: commands.map(|field| read_commands(&field, any_folder)).transpose()?,
     })
 }
 
@@ -162,7 +175,7 @@ pub(super) fn read_globs(field: &Field<'_>) -> Result<Vec<Glob>, Problem> {
 fn read_names(field: &Field<'_>) -> Result<BTreeSet<String>, Problem> {
     let items = field.one_or_more()?;
     if items.is_empty() {
-        return Err(field.invalid(&"a condition that nothing meets makes the rule pointless"));
+        return Err(field.invalid(&POINTLESS));
     }
     let name = |(item, text): &(Field<'_>, &str)| {
         if text.trim() != *text || fluffy_base::is_blank(text) || text.contains('*') {
@@ -175,8 +188,11 @@ fn read_names(field: &Field<'_>) -> Result<BTreeSet<String>, Problem> {
     items.iter().map(name).collect()
 }
 
-fn read_commands(field: &Field<'_>, action: Action) -> Result<Commands, Problem> {
+fn read_commands(field: &Field<'_>, any_folder: bool) -> Result<Commands, Problem> {
     let items = field.one_or_more()?;
+    if items.is_empty() {
+        return Err(field.invalid(&POINTLESS));
+    }
     let words = |(item, text): &(Field<'_>, &str)| {
         let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
         if words.is_empty() || text.contains(['*', '"', '\'', '|', ';', '&', '$', '`']) {
@@ -185,10 +201,6 @@ fn read_commands(field: &Field<'_>, action: Action) -> Result<Commands, Problem>
             return Err(item.invalid(&why));
         }
         Ok(words)
-    };
-    let any_folder = match action {
-        Action::Deny | Action::RequireReview => true,
-        Action::Allow | Action::Pass => false,
     };
     Ok(Commands { words: items.iter().map(words).collect::<Result<_, _>>()?, any_folder })
 }

@@ -2,8 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod cases;
 mod extension;
 mod globs;
+mod judging;
+mod oddities;
+mod properties;
+mod protected_paths;
+mod refusals;
+mod shipped;
 
 use fluffy_base::{Json, KernelRequest, KernelState};
 use fluffy_policy::{
