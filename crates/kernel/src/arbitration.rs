@@ -45,7 +45,7 @@ pub(crate) enum Ruling {
     /// It may not proceed.
     Refused,
     /// It may proceed once a person has agreed to these objections.
-    Review(KernelRequest, Reasons),
+    Review(Box<KernelRequest>, Reasons),
     /// It may proceed, and there is nothing to run.
     Accepted,
     /// This call may run.
@@ -105,12 +105,12 @@ impl Arbiter {
         let facts = Facts::new(&request, state).about(&known.subject).by(&known.caller);
         let decided = decide(self.rules(policy), &facts);
         let agreed = |reasons: &Reasons| {
-            known.approved.as_ref().is_some_and(|approved| approved.reasons() == reasons)
+            known.approved.as_ref().is_some_and(|approved| approved.covers(reasons, policy.digest))
         };
         let ruling = match &decided.verdict {
             Verdict::Pass | Verdict::Deny(_) => Ruling::Refused,
             Verdict::Review(reasons) if agreed(reasons) => Ruling::let_through(request),
-            Verdict::Review(reasons) => Ruling::Review(request, reasons.clone()),
+            Verdict::Review(reasons) => Ruling::Review(Box::new(request), reasons.clone()),
             Verdict::Allow(_) => Ruling::let_through(request),
         };
         (decided, ruling)

@@ -103,10 +103,13 @@ impl BuiltIn {
         let changes = facts.subject.changes;
         facts.subject.paths.iter().flat_map(move |path| {
             let place = path.folded();
-            let touched = self.kept.iter().filter(move |(kept, _)| lies_at(&place, kept));
+            // Who removes or replaces a folder changes what lies in it.
+            let touched = self.kept.iter().filter(move |(kept, _)| {
+                lies_at(&place, kept) || (changes && lies_at(kept, &place))
+            });
             touched.filter(move |(_, part)| changes || !part.may_be_read()).map(|(_, part)| {
                 let text = format!(
-                    "`{}` belongs to {}, which no request may {} ({})",
+                    "`{}` is part of {} or holds it, which no request may {} ({})",
                     quoted(path.as_str()),
                     part.noun(),
                     if part.may_be_read() { "change" } else { "touch" },

@@ -14,6 +14,7 @@ mod builtin;
 mod calls;
 mod capabilities;
 mod capability;
+mod cases;
 mod condition;
 mod examples;
 mod explain;
@@ -24,6 +25,7 @@ mod jurisdiction;
 mod meaning;
 mod rule;
 mod sanitise;
+mod summary;
 mod token;
 mod trial;
 mod verdict;
@@ -34,12 +36,13 @@ pub use builtin::{BuiltIn, Part};
 pub use calls::{CallError, Shape, known_calls, shape_of};
 pub use capabilities::Capabilities;
 pub use capability::Action;
+pub use cases::{Case, SAMPLE_ACTOR, SampleCall, read_cases, refused_path};
 pub use condition::Target;
 pub use explain::{Explanation, Found, Look, explain};
 pub use facts::{Caller, Facts, Isolation, Subject};
 pub use file::{
     DEFAULT_POLICY, EXEMPTIONS, Exemption, Exemptions, MAX_POLICY_BYTES, NetworkWhitelist,
-    PolicyFile,
+    POLICY_SCHEMA, PolicyFile,
 };
 pub use glob::{Glob, GlobError, GlobIndex, GlobProblem};
 pub use jurisdiction::{Jurisdiction, NameError, Names, RequiredField, UnknownField};
@@ -49,6 +52,7 @@ pub use sanitise::{
     MAX_SECRET_PATTERNS, MIN_RESULT_TOKENS, ResultLimit, ResultLimits, SanitiseError, Sanitised,
     Sanitiser, SecretPattern, estimated_tokens,
 };
+pub use summary::RuleSummary;
 pub use token::{
     Checked, ContainerId, DEFAULT_TOKEN_TTL, Grant, MAX_LIVE_TOKENS, MAX_TOKEN_PATHS,
     MAX_TOKEN_TTL, PathScope, Peer, Token, TokenBook, TokenCall, TokenError, TokenId, TokenRefusal,

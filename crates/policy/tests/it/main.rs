@@ -1,8 +1,10 @@
 //! The crate as a user of the library sees it: through its public items only.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod cases;
 mod globs;
+mod schema;
 
 use fluffy_base::{Json, KernelRequest, KernelState};
 use fluffy_policy::{
