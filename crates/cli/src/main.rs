@@ -8,10 +8,13 @@ mod commands;
 mod control;
 mod environment;
 mod explain;
+mod explanation;
 mod landlock;
 mod lines;
 mod output;
 mod place;
+mod policy_source;
+mod terminal;
 mod time;
 
 use std::process::ExitCode;

@@ -10,5 +10,7 @@ mod audit;
 mod demo;
 mod halt;
 mod independent;
+mod policy;
+mod policy_update;
 mod program;
 mod submit;
