@@ -1,8 +1,15 @@
 //! What was typed.
 
+mod policy;
+
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use fluffy_kernel::{DualChannel, EvidenceFirst, Permissive, Strict, Variant};
+
+pub(crate) use self::policy::{
+    CheckArgs, ConfigCommand, ExplainArgs, PolicyCommand, ShowArgs, TestArgs, UpdateArgs,
+};
 
 /// An AI programming CLI in which the model proposes and a kernel disposes.
 #[derive(Debug, Parser)]
@@ -25,6 +32,12 @@ pub(crate) enum Command {
     /// Read, verify, export and prove the ledger
     #[command(subcommand)]
     Audit(AuditCommand),
+    /// Check, explain, test, show and replace the policy
+    #[command(subcommand)]
+    Policy(PolicyCommand),
+    /// Set a project up
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// Tell what this machine offers and what is missing
     Doctor(DoctorArgs),
     /// Write a completion script for a shell to the standard output
@@ -188,13 +201,13 @@ pub(crate) struct DoctorArgs {
 }
 
 impl VariantName {
-    /// The variant's name in the kernel.
-    pub(crate) fn name(self) -> &'static str {
+    /// The variant of the kernel.
+    pub(crate) fn variant(self) -> Box<dyn Variant> {
         match self {
-            Self::Strict => "strict",
-            Self::Permissive => "permissive",
-            Self::EvidenceFirst => "evidence-first",
-            Self::DualChannel => "dual-channel",
+            Self::Strict => Box::new(Strict),
+            Self::Permissive => Box::new(Permissive),
+            Self::EvidenceFirst => Box::new(EvidenceFirst),
+            Self::DualChannel => Box::new(DualChannel),
         }
     }
 }

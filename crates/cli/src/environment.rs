@@ -11,6 +11,8 @@ pub(crate) struct Environment {
     pub(crate) path: Option<OsString>,
     pub(crate) no_color: bool,
     pub(crate) current_dir: Option<PathBuf>,
+    /// The file of this program.
+    pub(crate) executable: Option<PathBuf>,
     /// How this program was called, for hints that can be typed as they stand.
     pub(crate) program: String,
 }
@@ -28,6 +30,7 @@ impl Environment {
             path: std::env::var_os("PATH"),
             no_color: std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()),
             current_dir: std::env::current_dir().ok(),
+            executable: std::env::current_exe().ok(),
             program: std::env::args().next().unwrap_or_else(|| "fluffy".to_owned()),
         }
     }

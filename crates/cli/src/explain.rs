@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::path::PathBuf;
 
+use fluffy_base::{JsonError, RequestError};
 use fluffy_kernel::{KernelError, RegistryError};
 use fluffy_ledger::LedgerError;
 use fluffy_policy::PolicyError;
@@ -13,6 +14,8 @@ pub(crate) const DONE: u8 = 0;
 pub(crate) const FAILED: u8 = 1;
 /// Exit code: wrong usage or configuration.
 pub(crate) const USAGE: u8 = 2;
+/// Exit code: denied or refused.
+pub(crate) const DENIED: u8 = 3;
 /// Exit code: ledger or state damaged.
 pub(crate) const DAMAGED: u8 = 6;
 
@@ -49,6 +52,18 @@ pub(crate) enum CliError {
     Registry(#[from] RegistryError),
     #[error("the running kernel did not halt: {0}")]
     Halt(String),
+    #[error("the project has a policy already")]
+    PolicyExists,
+    #[error("`{}` is a symbolic link", .0.display())]
+    Link(PathBuf),
+    #[error("cannot use `{}` as a project", .0.display())]
+    ProjectInState(PathBuf),
+    #[error("there are no cases at `{0}`")]
+    NoCases(String),
+    #[error("the request cannot be read")]
+    Request(#[from] RequestError),
+    #[error("the policy cannot be sent to the kernel")]
+    Json(#[source] JsonError),
 }
 
 /// An error in the three parts a person needs.
@@ -84,6 +99,10 @@ impl CliError {
             Self::Value { .. } => "it is none of what is accepted there",
             Self::NoLedger => "nothing was submitted from this directory so far",
             Self::Halt(_) => "it answered with an error",
+            Self::PolicyExists => "`.fluffy/policy.yaml` would be overwritten",
+            Self::Link(_) => "what is written through a link lies where nobody protects it",
+            Self::ProjectInState(_) => "it lies where the ledger and its keys are kept",
+            Self::NoCases(_) => "cases are written in a file beside the policy",
             Self::Ledger(error) | Self::Kernel(KernelError::Ledger(error)) => ledger_reason(error),
             Self::Kernel(KernelError::NoRandomness) => "ids and salts need random bytes",
             Self::Kernel(KernelError::Extensions(_)) => {
@@ -95,6 +114,8 @@ impl CliError {
             | Self::Output(_)
             | Self::Policy(_)
             | Self::Proof { .. }
+            | Self::Request(_)
+            | Self::Json(_)
             | Self::Registry(_)
             | Self::Kernel(KernelError::State(_) | KernelError::Registry(_)) => {
                 "the operation failed"
@@ -125,6 +146,17 @@ impl CliError {
             Self::Registry(_) | Self::Kernel(KernelError::Registry(_)) => {
                 say("report this: a shipped tool is wrong", FAILED)
             }
+            Self::PolicyExists => {
+                say("change the file that is there, or replace it with --force", FAILED)
+            }
+            Self::Link(_) => say("put a real folder and file in its place", FAILED),
+            Self::ProjectInState(_) => say("move the project, or use -C DIR for another", USAGE),
+            Self::NoCases(_) => say(
+                "write some, such as: cases: [{ name: no secrets, syscall: fs.read, path: .env, expect: deny }]",
+                USAGE,
+            ),
+            Self::Request(_) => say("write it as `fluffy kernel submit --json` takes it", USAGE),
+            Self::Json(_) => say("leave out what the rules do not need", USAGE),
             Self::Halt(_) => say("end the process that runs the kernel", FAILED),
             Self::Ledger(error) | Self::Kernel(KernelError::Ledger(error)) => ledger_remedy(error),
             Self::Kernel(KernelError::State(_)) => {

@@ -25,10 +25,10 @@ impl RuleFiles {
         // A link could lead out of what is protected, so no part of the way may be one.
         let root = std::fs::File::open(&self.project).map_err(failed)?;
         let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
-        let resolve =
-            rustix::fs::ResolveFlags::BENEATH | rustix::fs::ResolveFlags::NO_SYMLINKS;
-        let file = rustix::fs::openat2(&root, path.as_str(), flags, rustix::fs::Mode::empty(), resolve)
-            .map_err(|error| failed(error.into()))?;
+        let resolve = rustix::fs::ResolveFlags::BENEATH | rustix::fs::ResolveFlags::NO_SYMLINKS;
+        let file =
+            rustix::fs::openat2(&root, path.as_str(), flags, rustix::fs::Mode::empty(), resolve)
+                .map_err(|error| failed(error.into()))?;
         let mut text = String::new();
         std::fs::File::from(file)
             .take(MAX_RULE_BYTES as u64 + 1)

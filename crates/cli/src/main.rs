@@ -8,10 +8,14 @@ mod commands;
 mod control;
 mod environment;
 mod explain;
+mod explanation;
+mod extensions;
 mod landlock;
 mod lines;
 mod output;
 mod place;
+mod policy_source;
+mod terminal;
 mod time;
 
 use std::process::ExitCode;

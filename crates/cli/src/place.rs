@@ -2,11 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use fluffy_base::{Digest, IdSource as _, SystemIds};
+use fluffy_base::{Digest, IdSource as _, ProjectPath, SystemIds};
 use fluffy_ledger::{Layout, LedgerError, SigningKey, load_or_create_key};
+use fluffy_policy::Part;
 
 use crate::environment::Environment;
 use crate::explain::CliError;
+use crate::extensions::RuleFiles;
+
+/// The project's own policy, as people call it.
+pub(crate) const OWN_POLICY: &str = ".fluffy/policy.yaml";
+/// The cases beside it.
+pub(crate) const OWN_CASES: &str = ".fluffy/policy-tests.yaml";
 
 /// A project, and where the user's state about it lies.
 #[derive(Debug)]
@@ -14,6 +21,8 @@ pub(crate) struct Place {
     project: PathBuf,
     state: PathBuf,
     name: String,
+    /// The file of the program that becomes the kernel.
+    executable: Option<PathBuf>,
 }
 
 impl Place {
@@ -28,14 +37,15 @@ impl Place {
         if !project.is_dir() {
             return Err(CliError::NotADirectory(dir));
         }
-        Ok(Self::at(project, state_dir(environment)?))
+        let executable = environment.executable.clone();
+        Ok(Self { executable, ..Self::at(project, state_dir(environment)?) })
     }
 
     /// A project at a known place.
     pub(crate) fn at(project: PathBuf, state: PathBuf) -> Self {
         let digest = Digest::of(project.as_os_str().as_encoded_bytes()).to_string();
         let name = digest.chars().take(16).collect();
-        Self { project, state, name }
+        Self { project, state, name, executable: None }
     }
 
     /// The project's root.
@@ -45,7 +55,36 @@ impl Place {
 
     /// The project's own policy.
     pub(crate) fn policy_file(&self) -> PathBuf {
-        self.project.join(".fluffy").join("policy.yaml")
+        self.project.join(OWN_POLICY)
+    }
+
+    /// The cases beside the project's own policy.
+    pub(crate) fn cases_file(&self) -> PathBuf {
+        self.project.join(OWN_CASES)
+    }
+
+    /// Parts of the system that lie inside the project, which no request may touch. A project inside
+    /// of the state is refused: everything in it would be one.
+    pub(crate) fn kept(&self) -> Result<Vec<(ProjectPath, Part)>, CliError> {
+        let project = resolved(&self.project);
+        if project.starts_with(resolved(&self.state)) {
+            return Err(CliError::ProjectInState(self.project.clone()));
+        }
+        let ledger = self.layout().dir().to_owned();
+        let parts = [(Some(&self.state), Part::State), (Some(&ledger), Part::Ledger)];
+        let parts = parts.into_iter().chain([(self.executable.as_ref(), Part::Kernel)]);
+        let inside = parts.filter_map(|(path, part)| {
+            let path = resolved(path?);
+            let text = path.strip_prefix(&project).ok()?.to_str()?;
+            // What is no path of the project cannot be named by a request either.
+            Some((ProjectPath::parse(text).ok()?, part))
+        });
+        Ok(inside.collect())
+    }
+
+    /// The project's rule files, run by this very program.
+    pub(crate) fn rule_files(&self) -> RuleFiles {
+        RuleFiles::new(&self.project, self.executable.as_deref())
     }
 
     /// The ledger, and beside all ledgers the memory of them.
@@ -83,6 +122,16 @@ pub(crate) fn state_dir(environment: &Environment) -> Result<PathBuf, CliError> 
         (None, None) => return Err(CliError::NoHome),
     };
     Ok(base.join("fluffy"))
+}
+
+/// A path without links, as far as it exists.
+fn resolved(path: &Path) -> PathBuf {
+    let known = path.ancestors().find_map(|known| {
+        let real = std::fs::canonicalize(known).ok()?;
+        let rest = path.strip_prefix(known).ok()?;
+        Some(if rest.as_os_str().is_empty() { real } else { real.join(rest) })
+    });
+    known.unwrap_or_else(|| path.to_owned())
 }
 
 /// The seed of a new key.

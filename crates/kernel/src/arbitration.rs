@@ -105,7 +105,7 @@ impl Arbiter {
         let facts = Facts::new(&request, state).about(&known.subject).by(&known.caller);
         let decided = decide(self.rules(policy), &facts);
         let agreed = |reasons: &Reasons| {
-            known.approved.as_ref().is_some_and(|approved| approved.reasons() == reasons)
+            known.approved.as_ref().is_some_and(|approved| approved.covers(reasons, policy.digest))
         };
         let ruling = match &decided.verdict {
             Verdict::Pass | Verdict::Deny(_) => Ruling::Refused,

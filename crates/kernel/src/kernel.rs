@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use fluffy_base::{
-    Clock, Decision, IdSource, KernelId, KernelReceipt, KernelRequest, KernelState, ReceiptStatus,
-    SessionId, sanitised,
+    Clock, Decision, Digest, IdSource, KernelId, KernelReceipt, KernelRequest, KernelState,
+    ReceiptStatus, SessionId, sanitised,
 };
 use fluffy_ledger::{
     Appended, Detail, Entered, EventType, EvidenceBundle, Ledger, LedgerConfig, OpenReport, Origin,
     Record,
 };
-use fluffy_policy::{BuiltIn, Decided, Facts, Layer, Reason, Reasons, Subject, Verdict};
+use fluffy_policy::{BuiltIn, Checked, Decided, Facts, Layer, Reason, Reasons, Subject, Verdict};
 
 use crate::answer::{Answer, halted_text};
 use crate::arbitration::{Arbiter, Circumstances, Permit, Ruling};
@@ -32,6 +32,8 @@ use crate::{
 
 /// The longest reason for a halt that is recorded, in characters.
 const MAX_HALT_REASON: usize = 1000;
+/// Why a yes does not count.
+const CHANGED_MEANWHILE: &str = "the objections changed while the person looked at them";
 
 /// The only door. Shared freely between threads.
 pub struct Kernel {
@@ -66,6 +68,8 @@ pub(crate) struct Waiting {
     pub(crate) record: Record,
     pub(crate) decided: Decided,
     pub(crate) reasons: Reasons,
+    /// What was in force when the objections were raised.
+    pub(crate) policy: Arc<InForce>,
 }
 
 /// A receipt whose entry is on its way to the disk.
@@ -164,7 +168,8 @@ impl Kernel {
     pub fn submit_from(&self, context: &CallContext, request: KernelRequest) -> KernelReceipt {
         let request = normalise(request);
         let sanitiser = Arc::clone(&self.policy.in_force().sanitiser);
-        let record = narrate::asked(&request, &self.origin, &sanitiser, &*self.ids);
+        let mut record = narrate::asked(&request, &self.origin, &sanitiser, &*self.ids);
+        narrate::sent_by(&mut record.detail, context);
         let request_id = record.request_id.clone();
         let answered = match self.judge(context, request, record, None) {
             Ok(Judged::Waiting(waiting)) => self.review(context, *waiting),
@@ -318,16 +323,14 @@ impl Kernel {
         let known = Circumstances { subject, caller, approved };
         let (decided, ruling) = self.arbiter.judge(&policy, request, walk.origin(), &known);
         narrate::judged(&mut record.detail, &decided);
-        if let (Some(token), Verdict::Allow(_)) = (token, &decided.verdict) {
-            // Nobody else spends while the door is held; should it fail, the token was not valid.
-            if let Err(refusal) = self.policy.tokens().spend(token) {
-                return refuse(walk, record, unspent(&refusal));
-            }
-        }
         match ruling {
-            Ruling::Review(asked) if self.reviewer.is_some() && known.approved.is_none() => {
+            Ruling::Review(_) if known.approved.is_some() => {
+                let answer = Answer::not_agreed(&decided, CHANGED_MEANWHILE);
+                self.enter(&door, walk, record, answer).and_then(answered)
+            }
+            Ruling::Review(asked) if self.reviewer.is_some() => {
                 let (request, reasons) = *asked;
-                Ok(Judged::Waiting(Box::new(Waiting { request, record, decided, reasons })))
+                Ok(Judged::Waiting(Box::new(Waiting { request, record, decided, reasons, policy })))
             }
             Ruling::Refused | Ruling::Review(_) => {
                 self.enter(&door, walk, record, Answer::denied(&decided)).and_then(answered)
@@ -335,7 +338,7 @@ impl Kernel {
             Ruling::Accepted => {
                 self.enter(&door, walk, record, Answer::accepted()).and_then(answered)
             }
-            Ruling::Permitted(permit) => self.prepare(&door, walk, record, permit),
+            Ruling::Permitted(permit) => self.prepare(&door, walk, record, (permit, token)),
         }
     }
 
@@ -362,13 +365,14 @@ impl Kernel {
         }
     }
 
-    /// The last checks before a tool may run: its schema, and the record of the decision.
+    /// The last checks before a tool may run: its schema, and the record of the decision. A token is
+    /// spent after them: a call that does not run takes nothing from its holder.
     fn prepare(
         &self,
         door: &Held<'_>,
         mut walk: Walk,
         mut record: Record,
-        permit: Permit,
+        (permit, token): (Permit, Option<Checked>),
     ) -> Result<Judged, KernelError> {
         let unfit = |walk, mut record: Record, text: &str| {
             let answer = Answer::unfit(text);
@@ -383,6 +387,13 @@ impl Kernel {
         if let Some(objections) = tool.objections(permit.params()) {
             let text = format!("Invalid parameters for tool '{name}': {objections}");
             return unfit(walk, record, &text);
+        }
+        // Nobody else spends while the door is held; should it fail, the token was not valid.
+        if let Some(Err(refusal)) = token.map(|token| self.policy.tokens().spend(token)) {
+            let decided = unspent(&refusal);
+            narrate::judged(&mut record.detail, &decided);
+            let answer = Answer::denied(&decided);
+            return self.enter(door, walk, record, answer).map(Judged::Answered);
         }
         door.step(&mut walk, KernelState::Executing)?;
         Ok(Judged::Running(match tool.effect() {
@@ -418,7 +429,7 @@ impl Kernel {
             return self.settle(pending);
         }
         drop(door);
-        let outcome = self.execute(permit);
+        let outcome = self.execute(permit, record.detail.origin.policy_digest);
         let duration = self.clock.now_ms().saturating_sub(started);
         narrate::ran(&mut record.detail, &outcome, duration);
         let door = self.door.hold();
@@ -427,10 +438,11 @@ impl Kernel {
         self.settle(pending)
     }
 
-    fn execute(&self, permit: Permit) -> Outcome {
+    /// Runs a call that was judged under the policy of this digest.
+    fn execute(&self, permit: Permit, judged_under: Option<Digest>) -> Outcome {
         let sanitiser = Arc::clone(&self.policy.in_force().sanitiser);
         if permit.tool() == policy_update::NAME {
-            let replaced = self.replace_policy(permit.params());
+            let replaced = self.replace_policy(permit.params(), judged_under);
             return Outcome::new(policy_update::NAME, replaced, &sanitiser);
         }
         execute(permit, &self.registry, &sanitiser)

@@ -7,7 +7,9 @@ use fluffy_base::{
 };
 use fluffy_ledger::{Blob, Detail, EventType, Origin, PolicyDecision, Record};
 use fluffy_policy::{Decided, Layer, Reasons, Sanitiser, Verdict};
+use serde_json::json;
 
+use crate::CallContext;
 use crate::execution::Outcome;
 use crate::masking::masked_json;
 use crate::validation::MAX_NAME;
@@ -20,6 +22,11 @@ const MAX_INTENT: usize = 8192;
 const MAX_ERROR: usize = 2000;
 /// Inputs up to this size are kept whole; of larger ones only size and hash.
 const MAX_INPUT: usize = 4 << 20;
+
+/// The metadata with the session's mode.
+pub(crate) const SESSION_MODE: &str = "session_mode";
+/// The metadata with the tags of the sender, as a list in JSON.
+pub(crate) const CALLER_TAGS: &str = "caller_tags";
 
 /// The record of a request, before it is judged: whatever is not filled in later is a denial.
 pub(crate) fn asked(
@@ -40,6 +47,19 @@ pub(crate) fn asked(
     record.detail.input_summary = params.map(|params| summary(&shown(sanitiser, params)));
     keep(&mut record, Cow::Owned(request.canonical().into_bytes()), ids);
     record
+}
+
+/// Writes into a detail what the kernel knows of the sender: with the kept input it is everything
+/// that rules look at.
+pub(crate) fn sent_by(detail: &mut Detail, context: &CallContext) {
+    detail.workflow_state.clone_from(&context.workflow_state);
+    if let Some(mode) = &context.mode {
+        detail.metadata.insert(SESSION_MODE, mode.clone());
+    }
+    if !context.tags.is_empty() {
+        let tags: Vec<_> = context.tags.iter().map(String::as_str).collect();
+        detail.metadata.insert(CALLER_TAGS, json!(tags).to_string());
+    }
 }
 
 /// The record of bytes that are no request.

@@ -1,12 +1,13 @@
 //! Past decisions, read from the ledger with the inputs they were taken on.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use fluffy_base::KernelRequest;
 use fluffy_ledger::{DetailView, EventType, LedgerError, Page, Query, StoredRecord, input_of};
 use fluffy_policy::{Caller, PastDecision, Subject};
 
-use crate::Registry;
+use crate::{Registry, narrate};
 
 /// The last `count` decisions whose inputs are kept, oldest first; each counts once, whatever became
 /// of it.
@@ -49,10 +50,21 @@ fn decision(
         Some(Ok(subject)) => subject,
         Some(Err(_)) => return Ok(None),
     };
-    let caller = Caller {
-        mode: detail.mode.as_deref().map(str::to_owned),
+    let Some(caller) = caller(&detail) else { return Ok(None) };
+    Ok(Some(PastDecision { seq: record.entry.seq, request, subject, caller }))
+}
+
+/// Who asked. A token that was shown then does not count: it ends with the policy.
+fn caller(detail: &DetailView<'_>) -> Option<Caller> {
+    let tags = match detail.metadata.get(narrate::CALLER_TAGS) {
+        None => BTreeSet::new(),
+        Some(text) => serde_json::from_str(text).ok()?,
+    };
+    let mode = detail.metadata.get(narrate::SESSION_MODE).or(detail.mode.as_ref());
+    Some(Caller {
+        tags,
+        mode: mode.map(|mode| mode.to_string()),
         workflow_state: detail.workflow_state.as_deref().map(str::to_owned),
         ..Caller::default()
-    };
-    Ok(Some(PastDecision { seq: record.entry.seq, request, subject, caller }))
+    })
 }

@@ -1,6 +1,6 @@
 //! Replacing the policy: read, tried on the past, agreed to by a person, written, in force.
 
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
@@ -70,21 +70,59 @@ pub(crate) fn phrase(trial: &Trial) -> Option<String> {
         .then(|| format!("accept {breaking} breaking and {loosening} loosening changes"))
 }
 
+/// What people call the file: its name and its folder's, whatever machine it lies on.
+pub(crate) fn shown(path: &Path) -> String {
+    let folder = path.parent().and_then(Path::file_name).map(Path::new);
+    let name = path.file_name().map(Path::new).unwrap_or(path);
+    folder.map_or_else(|| name.to_owned(), |folder| folder.join(name)).display().to_string()
+}
+
 /// Puts a text where the policy lies, whole or not at all.
-#[expect(clippy::disallowed_methods, reason = "the one place that writes the policy")]
-pub(crate) fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    let folder = path.parent().ok_or(std::io::ErrorKind::InvalidInput)?;
+pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
+    let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    refuse_link(folder)?;
+    refuse_link(path)?;
     std::fs::create_dir_all(folder)?;
     let fresh = folder.join(".policy.yaml.new");
     // What a crash left there is of no use to anybody.
-    match std::fs::remove_file(&fresh) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-        Ok(()) | Err(_) => {}
+    remove(&fresh)?;
+    let moved = write_fresh(&fresh, text).and_then(|()| put_in_place(&fresh, path));
+    if let Err(error) = moved {
+        remove(&fresh)?;
+        return Err(error);
     }
-    let mut file =
-        std::fs::OpenOptions::new().write(true).create_new(true).mode(0o644).open(&fresh)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    std::fs::rename(&fresh, path)?;
     std::fs::File::open(folder)?.sync_all()
+}
+
+/// Through a link the policy would be written to where nobody looks for it.
+fn refuse_link(path: &Path) -> io::Result<()> {
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if found.is_symlink() => {
+            let text = format!("`{}` is a symbolic link", shown(path));
+            Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+        }
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn write_fresh(fresh: &Path, text: &str) -> io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    let mut file = options.write(true).create_new(true).mode(0o644).open(fresh)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place that puts a policy in place")]
+fn put_in_place(fresh: &Path, path: &Path) -> io::Result<()> {
+    std::fs::rename(fresh, path)
+}
+
+#[expect(clippy::disallowed_methods, reason = "the file beside the policy is written here alone")]
+fn remove(fresh: &Path) -> io::Result<()> {
+    match std::fs::remove_file(fresh) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
 }

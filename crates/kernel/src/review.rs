@@ -1,9 +1,11 @@
 //! The person who is asked where a rule wants one.
 //!
 //! **Invariant.** A review answers the objections that were shown and no others: if the rules say
-//! something else by the time the person agreed, nothing runs.
+//! something else by the time the person agreed, or another policy holds, nothing runs.
 
-use fluffy_base::{KernelRequest, sanitised};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use fluffy_base::{Digest, KernelRequest, sanitised};
 use fluffy_policy::Reasons;
 
 /// Someone who can be asked. Every implementation keeps these promises:
@@ -50,6 +52,8 @@ pub enum Review {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Approved {
     reasons: Reasons,
+    /// The policy that the objections were raised under.
+    policy: Digest,
     by: String,
 }
 
@@ -59,6 +63,11 @@ impl Approved {
         &self.reasons
     }
 
+    /// Whether the person agreed to these objections, under this policy.
+    pub(crate) fn covers(&self, reasons: &Reasons, policy: Digest) -> bool {
+        self.reasons == *reasons && self.policy == policy
+    }
+
     /// Who agreed.
     pub(crate) fn by(&self) -> &str {
         &self.by
@@ -66,8 +75,15 @@ impl Approved {
 }
 
 /// Asks; the proof of a yes, or the words of a no.
-pub(crate) fn ask(reviewer: &dyn Reviewer, question: &Question<'_>) -> Result<Approved, String> {
-    match reviewer.review(question) {
+pub(crate) fn ask(
+    reviewer: &dyn Reviewer,
+    question: &Question<'_>,
+    policy: Digest,
+) -> Result<Approved, String> {
+    // Unwind safety: a reviewer that panicked has agreed to nothing.
+    let asked = catch_unwind(AssertUnwindSafe(|| reviewer.review(question)));
+    let Ok(review) = asked else { return Err("the person could not be asked".to_owned()) };
+    match review {
         Review::Refused { by } => Err(format!("{} refused", sanitised(&by))),
         Review::Approved { by, phrase } => {
             let by = sanitised(&by).into_owned();
@@ -75,7 +91,7 @@ pub(crate) fn ask(reviewer: &dyn Reviewer, question: &Question<'_>) -> Result<Ap
                 Some(wanted) if phrase.as_deref().map(str::trim) != Some(wanted) => {
                     Err(format!("{by} did not type `{wanted}`"))
                 }
-                Some(_) | None => Ok(Approved { reasons: question.reasons.clone(), by }),
+                Some(_) | None => Ok(Approved { reasons: question.reasons.clone(), policy, by }),
             }
         }
     }

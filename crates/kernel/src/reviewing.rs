@@ -2,9 +2,9 @@
 
 use std::sync::PoisonError;
 
-use fluffy_base::{Json, KernelReceipt};
+use fluffy_base::{Digest, Json, KernelReceipt};
 use fluffy_ledger::EventType;
-use fluffy_policy::{PolicyFile, Trial, try_on};
+use fluffy_policy::{Trial, try_on};
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
@@ -27,22 +27,23 @@ impl Kernel {
         context: &CallContext,
         waiting: Waiting,
     ) -> Result<KernelReceipt, KernelError> {
-        let Waiting { request, record, decided, reasons } = waiting;
+        let Waiting { request, record, decided, reasons, policy } = waiting;
         let Some(reviewer) = &self.reviewer else {
             return self.answer_at_once(record, Answer::denied(&decided));
         };
         let call = request.tool_call.as_ref();
         let update = call.filter(|call| call.name == policy_update::NAME);
-        let (notes, phrase) = match update.map(|call| self.try_policy(&call.params)) {
+        let (notes, phrase) = match update.map(|call| self.try_policy(&policy, &call.params)) {
             None => (Vec::new(), None),
             Some(Ok(trial)) => (policy_update::notes(&trial), policy_update::phrase(&trial)),
             Some(Err(why)) => {
+                let why = format!("nobody was asked: {why}");
                 return self.answer_at_once(record, Answer::not_agreed(&decided, &why));
             }
         };
         let (request_ref, phrase) = (&request, phrase.as_deref());
         let question = Question { request: request_ref, reasons: &reasons, notes: &notes, phrase };
-        match ask(&**reviewer, &question) {
+        match ask(&**reviewer, &question, policy.digest) {
             Err(why) => self.answer_at_once(record, Answer::not_agreed(&decided, &why)),
             Ok(approved) => {
                 self.record_approval(&request.request_id, &approved)?;
@@ -63,36 +64,45 @@ impl Kernel {
     }
 
     /// What the last decisions would be under the policy that a call wants to put in force.
-    fn try_policy(&self, params: &Json) -> Result<Trial, String> {
-        let (_, proposed) = self.read_policy(params)?;
-        let in_force = self.policy.in_force();
+    fn try_policy(&self, in_force: &InForce, params: &Json) -> Result<Trial, String> {
+        let proposed = self.read_policy(params)?;
         let past = past::decisions(self.ledger.path(), &self.registry, TRIED)
             .map_err(|error| error.to_string())?;
-        Ok(try_on(self.arbiter.rules(&in_force), self.arbiter.rules(&proposed), &past))
+        Ok(try_on(self.arbiter.rules(in_force), self.arbiter.rules(&proposed), &past))
     }
 
-    fn read_policy(&self, params: &Json) -> Result<(PolicyFile, InForce), String> {
+    fn read_policy(&self, params: &Json) -> Result<InForce, String> {
         let path = self.policy_path.as_ref();
         let path = path.ok_or("this kernel's policy does not lie in a file")?;
-        let policy = policy_update::parse(&path.display().to_string(), params)?;
-        let in_force = InForce::new(&policy, &*self.extensions)?;
-        Ok((policy, in_force))
+        let policy = policy_update::parse(&policy_update::shown(path), params)?;
+        InForce::new(&policy, &*self.extensions)
     }
 
-    /// Writes the policy that was agreed to, and puts it in force.
-    pub(crate) fn replace_policy(&self, params: &Json) -> Result<Value, ToolError> {
+    /// Writes the policy that was agreed to, and puts it in force, if the one that it was compared
+    /// with still is.
+    pub(crate) fn replace_policy(
+        &self,
+        params: &Json,
+        judged_under: Option<Digest>,
+    ) -> Result<Value, ToolError> {
         // One at a time: the last that is written is the one in force.
         let _updating = self.updating.lock().unwrap_or_else(PoisonError::into_inner);
-        let (_, in_force) = self.read_policy(params).map_err(ToolError)?;
+        let in_force = self.read_policy(params).map_err(ToolError)?;
         let (before, after) = (self.policy.in_force().digest, in_force.digest);
+        if judged_under != Some(before) {
+            let text = "another policy was put in force since this one was looked at";
+            return Err(ToolError(text.to_owned()));
+        }
         let path = self.policy_path.as_deref();
         let written = path.zip(policy_update::content(params));
         let (path, text) =
             written.ok_or_else(|| ToolError("there is nothing to write".to_owned()))?;
-        policy_update::write(path, text)
-            .map_err(|error| ToolError(format!("cannot write `{}`: {error}", path.display())))?;
-        self.policy.replace(in_force);
+        policy_update::write(path, text).map_err(|error| {
+            ToolError(format!("cannot write `{}`: {error}", policy_update::shown(path)))
+        })?;
+        // Whoever holds the door decides: what follows this entry was judged by the new rules.
         let door = self.door.hold();
+        self.policy.replace(in_force);
         let mut record = self.event(&door, EventType::PolicyUpdate, "the policy was replaced");
         record.detail.origin.policy_digest = Some(after);
         record.detail.metadata.insert("policy_before", before.to_string());

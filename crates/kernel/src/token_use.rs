@@ -7,8 +7,10 @@ use fluffy_policy::{
     TokenError, TokenId, TokenRefusal, TokenScope, Verdict, decide,
 };
 
+use crate::answer::halted_text;
 use crate::narrate::reason_text;
 use crate::policy_store::InForce;
+use crate::validation::normalise;
 use crate::{CallContext, Kernel, KernelError};
 
 /// Why no token is issued.
@@ -38,14 +40,21 @@ impl Kernel {
         wanted_for: &KernelRequest,
         scope: TokenScope,
     ) -> Result<Token, IssueError> {
+        if let Some(reason) = self.door.hold().halted() {
+            return Err(IssueError::Denied(halted_text(reason)));
+        }
         let policy = self.policy.in_force();
         let denied = |decided: &Decided| {
             let text = decided.verdict.reasons().map(reason_text);
             IssueError::Denied(text.unwrap_or_default())
         };
+        let wanted_for = &normalise(wanted_for.clone());
         let subject = self.subject(wanted_for).map_err(|decided| denied(&decided))?;
         let caller = Caller { wants_token: true, ..caller(context, None) };
         let facts = Facts::new(wanted_for, KernelState::Idle).about(&subject).by(&caller);
+        if let Some(decided) = self.arbiter.objection(&facts) {
+            return Err(denied(&decided));
+        }
         let decided = decide(self.arbiter.rules(&policy), &facts);
         if !matches!(decided.verdict, Verdict::Allow(_)) {
             return Err(denied(&decided));
@@ -92,8 +101,11 @@ impl Kernel {
         };
         let now_ms = self.clock.now_ms();
         let checked = match self.policy.tokens().check(now_ms, &policy.digest, peer, &call) {
-            // The whole project is more than any list of paths.
-            Ok(_) if subject.root => None,
+            Ok(_) if subject.root => {
+                let text = "the whole project is more than any list of paths";
+                detail.metadata.insert("token_refused", text.to_owned());
+                None
+            }
             Ok(checked) => Some(checked),
             Err(refusal) => {
                 detail.metadata.insert("token_refused", refusal.to_string());

@@ -13,6 +13,8 @@ use crate::verdict::{Reason, Source, Verdict};
 pub(crate) struct Capability {
     /// Its name and place.
     pub(crate) source: Source,
+    /// The column in which it begins, from 1.
+    pub(crate) column: u64,
     /// What it says where it applies.
     pub(crate) action: Action,
     /// When it applies.

@@ -30,6 +30,9 @@ use crate::{examples, meaning};
 /// The policy that holds where a project has none of its own.
 pub const DEFAULT_POLICY: &str = include_str!("default_policy.yaml");
 
+/// JSON Schema of a policy, for editors: what it refuses, [`PolicyFile::parse`] refuses as well.
+pub const POLICY_SCHEMA: &str = include_str!("policy.schema.json");
+
 /// The most that is read of a policy: 8 MiB.
 pub const MAX_POLICY_BYTES: usize = 8 << 20;
 

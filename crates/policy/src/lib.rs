@@ -16,6 +16,7 @@ mod builtin;
 mod calls;
 mod capabilities;
 mod capability;
+mod cases;
 mod condition;
 mod examples;
 mod explain;
@@ -27,6 +28,7 @@ mod jurisdiction;
 mod meaning;
 mod rule;
 mod sanitise;
+mod summary;
 mod token;
 mod trial;
 mod verdict;
@@ -37,6 +39,7 @@ pub use builtin::{BuiltIn, Part};
 pub use calls::{CallError, Shape, known_calls, shape_of};
 pub use capabilities::Capabilities;
 pub use capability::Action;
+pub use cases::{Case, SAMPLE_ACTOR, SampleCall, read_cases, refused_path};
 pub use condition::Target;
 pub use explain::{Explanation, Found, Look, explain};
 pub use extension::answer::{MAX_REASON_CHARS, RuleAnswer};
@@ -53,7 +56,7 @@ pub use extension::source::{MAX_RULE_BYTES, RuleProblem};
 pub use facts::{Caller, Facts, Isolation, Subject};
 pub use file::{
     DEFAULT_POLICY, EXEMPTIONS, Exemption, Exemptions, MAX_POLICY_BYTES, NetworkWhitelist,
-    PolicyFile,
+    POLICY_SCHEMA, PolicyFile,
 };
 pub use glob::{Glob, GlobError, GlobIndex, GlobProblem};
 pub use jurisdiction::{Jurisdiction, NameError, Names, RequiredField, UnknownField};
@@ -63,6 +66,7 @@ pub use sanitise::{
     MAX_SECRET_PATTERNS, MIN_RESULT_TOKENS, ResultLimit, ResultLimits, SanitiseError, Sanitised,
     Sanitiser, SecretPattern, estimated_tokens,
 };
+pub use summary::RuleSummary;
 pub use token::{
     Checked, ContainerId, DEFAULT_TOKEN_TTL, Grant, MAX_LIVE_TOKENS, MAX_TOKEN_PATHS,
     MAX_TOKEN_TTL, Peer, Token, TokenBook, TokenCall, TokenError, TokenId, TokenRefusal,

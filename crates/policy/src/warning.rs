@@ -17,6 +17,8 @@ use crate::yaml::nearest;
 pub struct Warning {
     /// Where the rule stands.
     pub place: Option<Place>,
+    /// The column in which the rule begins, from 1.
+    pub column: u64,
     /// The rule.
     pub rule: String,
     /// What is odd about it, and what to do.
@@ -26,7 +28,9 @@ pub struct Warning {
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {
-            Some(place) => write!(f, "{place}: rule `{}`: {}", self.rule, self.text),
+            Some(place) => {
+                write!(f, "{place}:{}: rule `{}`: {}", self.column, self.rule, self.text)
+            }
             None => write!(f, "rule `{}`: {}", self.rule, self.text),
         }
     }
@@ -45,6 +49,7 @@ pub(crate) fn of_rules(rules: &[Capability]) -> Vec<Warning> {
         let texts = itself(rule).into_iter().chain(shadow(rule, others.iter()));
         warnings.extend(texts.map(|text| Warning {
             place: rule.source.place().cloned(),
+            column: rule.column,
             rule: rule.source.rule().to_owned(),
             text,
         }));

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use fluffy_base::{Clock as _, KernelReceipt, ReceiptStatus, SystemClock};
-use fluffy_kernel::{Kernel, KernelConfig, Registry, SessionStart};
+use fluffy_kernel::{KernelConfig, Registry, SessionStart};
 use fluffy_ledger::{BundleCheck, ExportOptions, Segment, export, verify_bundle, verify_segments};
 use fluffy_policy::PolicyFile;
 
@@ -80,8 +80,7 @@ fn submit_all(place: &Place, output: &mut Output) -> Result<(), CliError> {
     let registry = Registry::with_builtins()?;
     let mut config = KernelConfig::new(policy, registry, place.layout(), place.key()?);
     config.session = SessionStart::New;
-    let kernel = Kernel::boot(config)?;
-    super::kernel_submit::tell_of_break(kernel.ledger_report(), output);
+    let kernel = super::boot(config, output)?;
     for (title, request) in REQUESTS {
         let receipt = kernel.submit_json(request.as_bytes());
         output.line(format!("  {title}"))?;

@@ -1,7 +1,7 @@
 //! `fluffy kernel halt`: ends the session of a running kernel, or of the last one.
 
 use fluffy_base::KernelState;
-use fluffy_kernel::{Kernel, KernelError};
+use fluffy_kernel::KernelError;
 use fluffy_ledger::LedgerError;
 
 use crate::control;
@@ -10,12 +10,12 @@ use crate::output::Output;
 use crate::place::Place;
 
 pub(crate) fn run(place: &Place, reason: &str, output: &mut Output) -> Result<u8, CliError> {
-    let kernel = match Kernel::boot(super::kernel(place, None)?) {
+    let kernel = match super::boot(super::kernel(place, None)?, output) {
         Ok(kernel) => kernel,
-        Err(KernelError::Ledger(locked @ LedgerError::Locked { .. })) => {
+        Err(CliError::Kernel(KernelError::Ledger(locked @ LedgerError::Locked { .. }))) => {
             return halt_running(place, reason, locked, output);
         }
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(error),
     };
     if kernel.state() == KernelState::Halted {
         output.line("The kernel is already halted.")?;

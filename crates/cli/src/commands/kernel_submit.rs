@@ -3,8 +3,7 @@
 use std::io::{self, BufRead};
 use std::sync::Arc;
 
-use fluffy_kernel::{Kernel, KernelConfig, SessionStart, Strict, variant_named};
-use fluffy_ledger::OpenReport;
+use fluffy_kernel::{Kernel, KernelConfig, SessionStart};
 
 use crate::args::SubmitArgs;
 use crate::control;
@@ -17,8 +16,7 @@ use crate::place::Place;
 const MAX_REQUEST_BYTES: usize = 16 << 20;
 
 pub(crate) fn run(place: &Place, args: &SubmitArgs, output: &mut Output) -> Result<u8, CliError> {
-    let kernel = Arc::new(Kernel::boot(config(place, args)?)?);
-    tell_of_break(kernel.ledger_report(), output);
+    let kernel = Arc::new(super::boot(config(place, args)?, output)?);
     let socket = place.control_socket();
     if let Err(error) = control::listen(&socket, &kernel) {
         output.notice(format!("note: `fluffy kernel halt` cannot reach this kernel: {error}"));
@@ -36,21 +34,9 @@ pub(crate) fn run(place: &Place, args: &SubmitArgs, output: &mut Output) -> Resu
 /// The kernel that the arguments ask for.
 fn config(place: &Place, args: &SubmitArgs) -> Result<KernelConfig, CliError> {
     let mut config = super::kernel(place, args.policy.as_deref())?;
-    config.variant = variant_named(args.variant.name()).unwrap_or_else(|| Box::new(Strict));
+    config.variant = args.variant.variant();
     config.session = if args.new_session { SessionStart::New } else { SessionStart::Continue };
     Ok(config)
-}
-
-/// Tells of damage that was found and set aside at the start.
-pub(super) fn tell_of_break(report: &OpenReport, output: &mut Output) {
-    let Some(broken) = &report.broken else { return };
-    output.notice(format!(
-        "WARNING: the ledger was damaged: {}\nReason: see the audit_chain_break entry that opens segment {}\nFix: the damaged file is kept{}; {} entries were salvaged",
-        broken.found,
-        report.segment,
-        broken.kept.as_ref().map_or_else(String::new, |path| format!(" as `{}`", path.display())),
-        broken.salvaged,
-    ));
 }
 
 fn answer_all(

@@ -5,23 +5,30 @@ mod audit_key;
 mod audit_log;
 mod audit_prove;
 mod audit_verify;
+mod config_init;
 mod demo;
 mod doctor;
 mod kernel_halt;
 mod kernel_submit;
+mod policy_check;
+mod policy_explain;
 pub(crate) mod policy_host;
+mod policy_show;
+mod policy_test;
+mod policy_update;
 
 use std::path::Path;
 
 use clap::CommandFactory as _;
-use fluffy_kernel::{KernelConfig, Registry};
-use fluffy_policy::{DEFAULT_POLICY, MAX_POLICY_BYTES, PolicyFile};
+use fluffy_kernel::{Kernel, KernelConfig, Registry};
+use fluffy_policy::POLICY_SCHEMA;
 
-use crate::args::{Args, AuditCommand, Command, KernelCommand};
+use crate::args::{Args, AuditCommand, Command, ConfigCommand, KernelCommand, PolicyCommand};
 use crate::environment::Environment;
 use crate::explain::{CliError, DONE};
 use crate::output::Output;
 use crate::place::Place;
+use crate::policy_source::{PolicyHome, PolicySource};
 
 /// Does what was asked; gives the exit code.
 pub(crate) fn run(
@@ -45,6 +52,10 @@ pub(crate) fn run(
         }
         Command::Audit(AuditCommand::Prove(prove)) => audit_prove::run(&place()?, &prove, output)?,
         Command::Audit(AuditCommand::RotateKey) => audit_key::run(&place()?, output)?,
+        Command::Policy(command) => policy(&place()?, &command, output)?,
+        Command::Config(ConfigCommand::Init { force }) => {
+            config_init::run(&place()?, force, output)?
+        }
         Command::Doctor(doctor) => doctor::run(&place()?, environment, &doctor, output)?,
         Command::Completions { shell } => {
             let mut command = Args::command();
@@ -61,24 +72,50 @@ pub(crate) fn run(
     Ok(code)
 }
 
-/// A strict kernel of the project, with the built-in tools and the policy that holds.
-fn kernel(place: &Place, policy_file: Option<&Path>) -> Result<KernelConfig, CliError> {
-    let policy = policy(place, policy_file)?;
-    let registry = Registry::with_builtins()?;
-    Ok(KernelConfig::new(policy, registry, place.layout(), place.key()?))
+fn policy(place: &Place, command: &PolicyCommand, output: &mut Output) -> Result<u8, CliError> {
+    match command {
+        PolicyCommand::Check(check) => policy_check::run(place, check, output),
+        PolicyCommand::Explain(explain) => policy_explain::run(place, explain, output),
+        PolicyCommand::Test(test) => policy_test::run(place, test, output),
+        PolicyCommand::Show(show) => policy_show::run(place, show, output),
+        PolicyCommand::Update(update) => policy_update::run(place, update, output),
+        PolicyCommand::Schema => {
+            output.raw().write_all(POLICY_SCHEMA.as_bytes())?;
+            Ok(DONE)
+        }
+    }
 }
 
-/// The policy that was named, the project's own, or the shipped one.
-fn policy(place: &Place, named: Option<&Path>) -> Result<PolicyFile, CliError> {
-    let own = place.policy_file();
-    let path = match named {
-        Some(path) => path,
-        None if own.exists() => &own,
-        None => return Ok(PolicyFile::parse("the shipped policy", DEFAULT_POLICY)?),
+/// What a strict kernel of the project is made of: the built-in tools, the policy that holds, and
+/// what of the system lies in the project.
+fn kernel(place: &Place, policy_file: Option<&Path>) -> Result<KernelConfig, CliError> {
+    let source = PolicySource::find(place, policy_file)?;
+    let registry = Registry::with_builtins()?;
+    let kept = place.kept()?;
+    let mut config = KernelConfig::new(source.policy, registry, place.layout(), place.key()?);
+    config.kept = kept;
+    config.extensions = Box::new(place.rule_files());
+    config.policy_path = match source.from {
+        PolicyHome::Project | PolicyHome::Shipped => Some(place.policy_file()),
+        // What came from elsewhere is not replaced by replacing the project's own.
+        PolicyHome::Named => None,
     };
-    let bytes = read_bounded(path, MAX_POLICY_BYTES as u64 + 1)?;
-    let text = String::from_utf8(bytes).map_err(|_| CliError::NotText(path.to_owned()))?;
-    Ok(PolicyFile::parse(&path.display().to_string(), &text)?)
+    Ok(config)
+}
+
+/// Boots a kernel, and tells of damage that was found and set aside at the start.
+fn boot(config: KernelConfig, output: &mut Output) -> Result<Kernel, CliError> {
+    let kernel = Kernel::boot(config)?;
+    let report = kernel.ledger_report();
+    if let Some(broken) = &report.broken {
+        let kept = broken.kept.as_ref();
+        let kept = kept.map_or_else(String::new, |path| format!(" as `{}`", path.display()));
+        output.notice(format!(
+            "WARNING: the ledger was damaged: {}\nReason: see the audit_chain_break entry that opens segment {}\nFix: the damaged file is kept{kept}; {} entries were salvaged",
+            broken.found, report.segment, broken.salvaged,
+        ));
+    }
+    Ok(kernel)
 }
 
 /// Opens a file for an answer, private to the user: what it replaces is emptied.
@@ -97,7 +134,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
 }
 
 /// Reads a file of at most `limit` bytes; of a larger one, the beginning.
-fn read_bounded(path: &Path, limit: u64) -> Result<Vec<u8>, CliError> {
+pub(crate) fn read_bounded(path: &Path, limit: u64) -> Result<Vec<u8>, CliError> {
     use std::io::Read as _;
     let failed = |source| CliError::File { action: "read", path: path.to_owned(), source };
     let mut bytes = Vec::new();

@@ -2,6 +2,8 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
     clippy::disallowed_methods,
     reason = "tests start the binary, change files behind its back, and fail by panicking"
 )]
@@ -10,6 +12,8 @@ mod audit;
 mod demo;
 mod halt;
 mod independent;
+mod policy;
 mod policy_host;
+mod policy_update;
 mod program;
 mod submit;

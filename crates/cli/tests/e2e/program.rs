@@ -52,6 +52,33 @@ impl User {
         Answer::of(output)
     }
 
+    /// Runs a command at a terminal, at which this is typed.
+    pub(crate) fn run_typing(&self, args: &[&str], typed: &str) -> Answer {
+        use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+        let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&person).unwrap();
+        unlockpt(&person).unwrap();
+        let name = ptsname(&person, Vec::new()).unwrap();
+        let mut options = std::fs::OpenOptions::new();
+        let terminal = options.read(true).write(true).open(name.to_str().unwrap()).unwrap();
+        let mut person = std::fs::File::from(person);
+        person.write_all(typed.as_bytes()).unwrap();
+        Answer::of(self.command(args).stdin(terminal).output().unwrap())
+    }
+
+    /// Writes a file of the project.
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.project.root().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// Reads a file of the project.
+    pub(crate) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.project.root().join(name)).unwrap()
+    }
+
     pub(crate) fn start(&self, args: &[&str]) -> Child {
         self.command(args)
             .stdin(Stdio::piped())

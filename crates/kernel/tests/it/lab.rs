@@ -62,6 +62,21 @@ impl Lab {
         Kernel::boot(self.config(tools)).unwrap()
     }
 
+    /// A path beside the ledger, for whatever a test writes.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.project.path(name)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a test writes files of its own")]
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.file(name), text).unwrap();
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a test removes files of its own")]
+    pub(crate) fn remove(&self, name: &str) {
+        std::fs::remove_file(self.file(name)).unwrap();
+    }
+
     /// The database of the first segment.
     pub(crate) fn database(&self) -> PathBuf {
         self.layout().segment(1)

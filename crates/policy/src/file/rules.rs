@@ -84,7 +84,17 @@ fn read_rule(file: &Arc<str>, field: &Field<'_>) -> Result<Capability, Problem> 
     examples.extend(read_examples(denies.as_ref(), &condition, Expected::Denies)?);
     let objection = objection(&source, action, reason.as_deref(), &except);
     let constraints = constraints.unwrap_or_default();
-    Ok(Capability { source, action, condition, except, constraints, reason, objection, examples })
+    Ok(Capability {
+        source,
+        column: field.place().1,
+        action,
+        condition,
+        except,
+        constraints,
+        reason,
+        objection,
+        examples,
+    })
 }
 
 fn rule_name<'a>(field: &Field<'a>) -> Result<&'a str, Problem> {

@@ -74,7 +74,7 @@ fn peer(container: &str) -> Peer {
 }
 
 /// A book with a token for two writes below `src`, under the policy `digest`.
-fn book(digest: Digest) -> (TokenBook<Glob>, TokenId) {
+fn book(digest: Digest) -> (TokenBook, TokenId) {
     let id = TokenId::fresh(&SeededIds::new(1)).unwrap();
     let scope = TokenScope {
         syscall: WRITE.to_owned(),
@@ -89,7 +89,7 @@ fn book(digest: Digest) -> (TokenBook<Glob>, TokenId) {
 }
 
 struct Presents<'a> {
-    book: &'a mut TokenBook<Glob>,
+    book: &'a mut TokenBook,
     token: TokenId,
     digest: Digest,
 }
@@ -311,7 +311,7 @@ fn case_25_an_empty_path_glob_matches_nothing_and_is_warned_of() {
     let told = rules(&lines).warnings().iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(
         told,
-        ["policy.yaml:3: rule `r0`: an empty `path_glob` matches no path: the rule never applies"]
+        ["policy.yaml:3:5: rule `r0`: an empty `path_glob` matches no path: the rule never applies"]
     );
 }
 
@@ -323,7 +323,7 @@ fn case_26_a_rule_that_excepts_what_it_matches_never_applies_and_is_warned_of() 
     let told = rules(&[line]).warnings().iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(
         told,
-        ["policy.yaml:3: rule `r0`: `except` covers all of `match`: the rule never applies"]
+        ["policy.yaml:3:5: rule `r0`: `except` covers all of `match`: the rule never applies"]
     );
 }
 

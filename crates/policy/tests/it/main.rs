@@ -1,7 +1,8 @@
 //! The crate as a user of the library sees it: through its public items only.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod case_files;
 mod cases;
 mod extension;
 mod globs;
@@ -10,6 +11,7 @@ mod oddities;
 mod properties;
 mod protected_paths;
 mod refusals;
+mod schema;
 mod shipped;
 
 use fluffy_base::{Json, KernelRequest, KernelState};

@@ -18,14 +18,14 @@ fn an_allow_that_is_always_denied_is_told() {
             "deny: { syscall: fs.*, path_glob: ['src/**'] }",
         ],
         &[
-            "policy.yaml:3: rule `r0`: it can never take effect: rule `r1`, policy.yaml:6 denies all \
+            "policy.yaml:3:5: rule `r0`: it can never take effect: rule `r1`, policy.yaml:6 denies all \
            that it lets through",
         ],
     );
     check(
         &["deny: { syscall: '*' }", "require_review: { syscall: fs.write }"],
         &[
-            "policy.yaml:6: rule `r1`: it can never take effect: rule `r0`, policy.yaml:3 denies all \
+            "policy.yaml:6:5: rule `r1`: it can never take effect: rule `r0`, policy.yaml:3 denies all \
            that it lets through",
         ],
     );
@@ -39,7 +39,7 @@ fn an_allow_that_is_always_reviewed_is_told() {
             "require_review: { syscall: fs.write, path_glob: ['**'] }",
         ],
         &[
-            "policy.yaml:3: rule `r0`: it can never take effect: rule `r1`, policy.yaml:6 asks for a \
+            "policy.yaml:3:5: rule `r0`: it can never take effect: rule `r1`, policy.yaml:6 asks for a \
            review of all that it lets through",
         ],
     );
@@ -78,17 +78,17 @@ fn a_command_that_is_always_denied_is_told() {
 fn an_empty_list_of_globs_is_told() {
     check(
         &["deny: { syscall: fs.read, path_glob: [] }"],
-        &["policy.yaml:3: rule `r0`: an empty `path_glob` matches no path: the rule never applies"],
+        &["policy.yaml:3:5: rule `r0`: an empty `path_glob` matches no path: the rule never applies"],
     );
     check(
         &["deny: { syscall: fs.read };except: [{ path_glob: [] }]"],
-        &["policy.yaml:3: rule `r0`: an exception with an empty `path_glob` never applies"],
+        &["policy.yaml:3:5: rule `r0`: an exception with an empty `path_glob` never applies"],
     );
 }
 
 #[test]
 fn an_exception_for_everything_is_told() {
-    let never = "policy.yaml:3: rule `r0`: `except` covers all of `match`: the rule never applies";
+    let never = "policy.yaml:3:5: rule `r0`: `except` covers all of `match`: the rule never applies";
     check(
         &["deny: { syscall: fs.read, path_glob: ['src/**'] };except: [{ path_glob: ['**'] }]"],
         &[never],
@@ -101,7 +101,7 @@ fn an_exception_for_everything_is_told() {
 fn a_call_that_is_probably_misspelt_is_told() {
     check(
         &["deny: { syscall: [fs.raed, fs.read] }"],
-        &["policy.yaml:3: rule `r0`: no tool of ours is called `fs.raed`; did you mean `fs.read`?"],
+        &["policy.yaml:3:5: rule `r0`: no tool of ours is called `fs.raed`; did you mean `fs.read`?"],
     );
     check(&["deny: { syscall: my_plugin.do_it }"], &[]);
 }
@@ -110,6 +110,6 @@ fn a_call_that_is_probably_misspelt_is_told() {
 fn a_rule_that_passes_is_told() {
     check(
         &["pass: { syscall: fs.read }"],
-        &["policy.yaml:3: rule `r0`: a rule that passes has no effect"],
+        &["policy.yaml:3:5: rule `r0`: a rule that passes has no effect"],
     );
 }

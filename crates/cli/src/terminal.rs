@@ -1,0 +1,105 @@
+//! The person at the terminal, who is asked where a rule wants one.
+//!
+//! **Invariant.** Whoever is not at a terminal agrees to nothing, except by what was typed with the
+//! command; and no option stands for a phrase that nobody typed.
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+use fluffy_kernel::{Question, Review, Reviewer};
+
+use crate::lines::{Line, read_line};
+
+/// The longest answer that is read.
+const MAX_ANSWER: usize = 1000;
+
+/// The person at the terminal, and what they said beforehand.
+#[derive(Debug)]
+pub(crate) struct Terminal {
+    /// Whether a simple yes was given with the command.
+    pub(crate) yes: bool,
+    /// The phrase that was given with the command.
+    pub(crate) phrase: Option<String>,
+}
+
+impl Reviewer for Terminal {
+    fn review(&self, question: &Question<'_>) -> Review {
+        let answered = show(question).and_then(|()| match question.phrase {
+            Some(phrase) => self.ask_for(phrase),
+            None => self.ask(),
+        });
+        // What cannot be shown or read was not agreed to.
+        answered.unwrap_or_else(|error| Review::Refused { by: format!("the terminal ({error})") })
+    }
+}
+
+impl Terminal {
+    fn ask(&self) -> io::Result<Review> {
+        if self.yes {
+            return Ok(agreed("the user, with --yes", None));
+        }
+        match answer("Agree? [y/N] ")? {
+            None => {
+                tell("Nobody can be asked: run it at a terminal, or agree with --yes")?;
+                Ok(nobody())
+            }
+            Some(text) if matches!(text.as_str(), "y" | "Y" | "yes" | "Yes") => {
+                Ok(agreed("the user, at the terminal", None))
+            }
+            Some(_) => Ok(refused()),
+        }
+    }
+
+    fn ask_for(&self, phrase: &str) -> io::Result<Review> {
+        if let Some(given) = &self.phrase {
+            return Ok(agreed("the user, with --phrase", Some(given.clone())));
+        }
+        match answer(&format!("To agree, type `{phrase}`: "))? {
+            None => {
+                tell(&format!("To agree, run it again with: --phrase \"{phrase}\""))?;
+                Ok(nobody())
+            }
+            Some(text) if text.is_empty() => Ok(refused()),
+            Some(text) => Ok(agreed("the user, at the terminal", Some(text))),
+        }
+    }
+}
+
+fn agreed(by: &str, phrase: Option<String>) -> Review {
+    Review::Approved { by: by.to_owned(), phrase }
+}
+
+/// Nobody is at a terminal.
+fn nobody() -> Review {
+    Review::Refused { by: "the program, as nobody can be asked,".to_owned() }
+}
+
+fn refused() -> Review {
+    Review::Refused { by: "the user".to_owned() }
+}
+
+fn show(question: &Question<'_>) -> io::Result<()> {
+    let call = question.request.tool_call.as_ref().map_or("nothing", |call| &call.name);
+    tell(&format!("{} asks for {call}: {}", question.request.actor, question.request.intent))?;
+    for reason in question.reasons.iter() {
+        tell(&format!("  {}", reason.text()))?;
+    }
+    question.notes.iter().try_for_each(|note| tell(&format!("  {note}")))
+}
+
+fn tell(text: &str) -> io::Result<()> {
+    writeln!(io::stderr(), "{text}")
+}
+
+/// What is typed in answer; nothing where nobody is at a terminal.
+fn answer(prompt: &str) -> io::Result<Option<String>> {
+    let stdin = io::stdin();
+    if !stdin.is_terminal() {
+        return Ok(None);
+    }
+    write!(io::stderr(), "{prompt}")?;
+    io::stderr().flush()?;
+    match read_line(&mut stdin.lock(), MAX_ANSWER)? {
+        Line::Text(text) => Ok(Some(String::from_utf8_lossy(&text).trim().to_owned())),
+        Line::TooLong(_) | Line::End => Ok(Some(String::new())),
+    }
+}
