@@ -134,7 +134,7 @@ impl Condition {
         let Some(globs) = globs else { return true };
         match target {
             Target::Nothing => false,
-            Target::Root => globs.iter().any(|glob| is_everything(glob)),
+            Target::Root => globs.iter().any(is_everything),
             Target::Path(path) => globs.iter().any(|glob| glob.matches(path)),
         }
     }

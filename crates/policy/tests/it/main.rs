@@ -1,6 +1,11 @@
 //! The crate as a user of the library sees it: through its public items only.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
 
 mod cases;
 mod globs;
