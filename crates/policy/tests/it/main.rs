@@ -8,6 +8,7 @@
 )]
 
 mod cases;
+mod document;
 mod globs;
 mod judging;
 mod oddities;
