@@ -81,7 +81,7 @@ fn policy(shape: Shape, rules: usize) -> PolicyFile {
             Shape::Below => format!("dir{n}/**"),
             Shape::BelowExtension => format!("dir{n}/**/*.json"),
         };
-        let action = if n % 2 == 0 { "allow" } else { "deny" };
+        let action = if n.is_multiple_of(2) { "allow" } else { "deny" };
         format!(
             "  - name: r{n}\n    match: {{ syscall: {CALL}, path_glob: ['{glob}'] }}\n    action: {action}\n"
         )

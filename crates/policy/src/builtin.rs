@@ -4,6 +4,8 @@
 //! itself, and the repository's own machinery. Paths are compared by what a careless disk would make
 //! of them: `.Fluffy`, `.FLUFFY.` and `.ﬂuffy` are `.fluffy` here.
 
+use std::borrow::Cow;
+
 use fluffy_base::ProjectPath;
 
 use crate::condition::careless;
@@ -119,21 +121,26 @@ impl BuiltIn {
         let (changes, root) = (facts.subject.changes, facts.subject.root);
         let of_root = (changes && root).then(|| Part::Policy.objection(".", "holds"));
         let of_path = move |path: &ProjectPath| {
-            let (folded, read) = (path.folded(), careless(path));
-            let places = [&*folded, read.as_ref().unwrap_or(path).as_str()];
+            let folded = path.folded();
+            let read = match &folded {
+                Cow::Borrowed(_) => None,
+                Cow::Owned(_) => careless(path),
+            };
+            let read = read.as_ref().map(ProjectPath::as_str);
+            let places = || std::iter::once(&*folded).chain(read);
             let touched = |(kept, part): &(String, Part)| {
                 if !changes && part.may_be_read() {
                     None
-                } else if places.iter().any(|place| lies_at(place, kept)) {
+                } else if places().any(|place| lies_at(place, kept)) {
                     Some(part.objection(path.as_str(), "belongs to"))
-                } else if changes && places.iter().any(|place| lies_at(kept, place)) {
+                } else if changes && places().any(|place| lies_at(kept, place)) {
                     Some(part.objection(path.as_str(), "holds"))
                 } else {
                     None
                 }
             };
-            let nested = |place: &&str| place.split('/').skip(1).any(|name| name == GIT);
-            let nested = changes && places.iter().any(nested);
+            let nested = |place: &str| place.split('/').skip(1).any(|name| name == GIT);
+            let nested = changes && places().any(nested);
             let nested = nested.then(|| Part::Repository.objection(path.as_str(), "belongs to"));
             self.kept.iter().filter_map(touched).chain(nested).collect::<Vec<_>>()
         };

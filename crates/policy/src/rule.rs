@@ -6,7 +6,7 @@
 //! **Invariant.** [`decide`] never answers [`Verdict::Pass`].
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use fluffy_base::Excerpt;
 
@@ -128,19 +128,37 @@ fn ask(rule: &dyn Rule, facts: &Facts<'_>) -> Verdict {
     })
 }
 
+/// Made once: most denials of a model's first tries are these.
+static SILENCE: LazyLock<Source> = LazyLock::new(|| Source::new(Layer::Silence, "default"));
+
 fn silence(facts: &Facts<'_>) -> Reason {
-    let actor = quoted(facts.actor());
-    let wish = match facts.tool() {
-        Some(tool) => format!("to run tool '{}'", quoted(tool)),
-        None => "to ask without a tool".to_owned(),
-    };
-    let on = match facts.subject.paths.as_slice() {
-        [] => String::new(),
-        [path] => format!(" on `{}`", quoted(path.as_str())),
-        [first, ..] => format!(" on `{}` and the other paths", quoted(first.as_str())),
-    };
-    let text = format!("no rule allows actor '{actor}' {wish}{on}");
-    Reason::new(Layer::Silence, "default", &text)
+    let mut text = String::with_capacity(160);
+    text.push_str("no rule allows actor '");
+    push_quoted(&mut text, facts.actor());
+    match facts.tool() {
+        Some(tool) => {
+            text.push_str("' to run tool '");
+            push_quoted(&mut text, tool);
+            text.push('\'');
+        }
+        None => text.push_str("' to ask without a tool"),
+    }
+    if let Some((first, others)) = facts.subject.paths.split_first() {
+        text.push_str(" on `");
+        push_quoted(&mut text, first.as_str());
+        text.push_str(if others.is_empty() { "`" } else { "` and the other paths" });
+    }
+    Reason::of(SILENCE.clone(), &text)
+}
+
+/// Adds the beginning of a stranger's text. What is short and plain needs no more care than
+/// [`Reason::of`] takes.
+fn push_quoted(text: &mut String, stranger: &str) {
+    if stranger.len() <= EXCERPT_CHARS && stranger.bytes().all(|b| matches!(b, b' '..=b'~')) {
+        text.push_str(stranger);
+    } else {
+        text.push_str(&quoted(stranger).to_string());
+    }
 }
 
 /// What would be allowed: as the first reason has it, or else the first rule that knows of something.

@@ -193,7 +193,7 @@ fn explain_takes_tags_modes_states_and_commands_into_account() {
         "jurisdiction: { allowed_actors: ['*'], allowed_tools: ['*'] }
 capabilities:
   - name: narrow
-    match: { syscall: shell.run, caller_tag: core_plugin, session_mode: code, workflow_state: planning, command: cargo test }
+    match: { syscall: shell.run, caller_tag: core_plugin, session_mode: strict, workflow_state: planning, command: cargo test }
     action: allow
 ",
     );
@@ -203,7 +203,7 @@ capabilities:
         "--tag",
         "core_plugin",
         "--mode",
-        "code",
+        "strict",
         "--state",
         "planning",
         "--command",

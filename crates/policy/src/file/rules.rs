@@ -20,6 +20,22 @@ const MAX_PATTERNS: usize = 200_000;
 const CONDITION: [&str; 7] =
     ["syscall", "path_glob", "caller_tag", "actor", "session_mode", "workflow_state", "command"];
 
+/// The modes of a session.
+const MODES: [&str; 3] = ["strict", "explore", "debug"];
+
+/// The states of the test-first workflow.
+const STATES: [&str; 9] = [
+    "idle",
+    "planning",
+    "test_writing",
+    "code_writing",
+    "validating",
+    "reviewing",
+    "committing",
+    "exploring",
+    "retroactive_testing",
+];
+
 /// What is wrong with an empty list, other than of globs.
 const POINTLESS: &str = "a condition that nothing meets makes the rule pointless";
 
@@ -142,8 +158,8 @@ fn read_condition(
         paths,
         caller_tags: names(tags)?,
         actors: names(actors)?,
-        modes: names(modes)?,
-        workflow_states: names(states)?,
+        modes: modes.map(|field| read_known(&field, &MODES)).transpose()?,
+        workflow_states: states.map(|field| read_known(&field, &STATES)).transpose()?,
         commands: commands.map(|field| read_commands(&field, any_folder)).transpose()?,
     })
 }
@@ -194,6 +210,22 @@ fn read_names(field: &Field<'_>) -> Result<BTreeSet<String>, Problem> {
             );
         }
         Ok(normalised(text).into_owned())
+    };
+    items.iter().map(name).collect()
+}
+
+/// Names of a closed set: one that is misspelt would never be met, and its rule protect nothing.
+fn read_known(field: &Field<'_>, known: &[&str]) -> Result<BTreeSet<String>, Problem> {
+    let items = field.one_or_more()?;
+    if items.is_empty() {
+        return Err(field.invalid(&POINTLESS));
+    }
+    let name = |(item, text): &(Field<'_>, &str)| {
+        if known.contains(text) {
+            Ok((*text).to_owned())
+        } else {
+            Err(item.invalid(&format!("expected one of {}", known.join(", "))))
+        }
     };
     items.iter().map(name).collect()
 }

@@ -311,7 +311,9 @@ fn case_25_an_empty_path_glob_matches_nothing_and_is_warned_of() {
     let told = rules(&lines).warnings().iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(
         told,
-        ["policy.yaml:3:5: rule `r0`: an empty `path_glob` matches no path: the rule never applies"]
+        [
+            "policy.yaml:3:5: rule `r0`: an empty `path_glob` matches no path: the rule never applies"
+        ]
     );
 }
 
@@ -543,10 +545,10 @@ fn case_42_groups_and_stars_name_calls() {
 fn case_43_tags_actors_modes_and_states_must_all_hold() {
     let lines =
         ["allow: { syscall: fs.write, caller_tag: [core_plugin, trusted_write], actor: model, \
-         session_mode: guided, workflow_state: implementing }"];
+         session_mode: strict, workflow_state: code_writing }"];
     let mut full = call(WRITE, &["a"]).tagged("trusted_write");
-    full.caller.mode = Some("guided".to_owned());
-    full.caller.workflow_state = Some("implementing".to_owned());
+    full.caller.mode = Some("strict".to_owned());
+    full.caller.workflow_state = Some("code_writing".to_owned());
     check(&lines, &full, "allow");
     check(&lines, &full.clone().tagged("third_party"), "deny");
     check(&lines, &full.clone().by("user"), "deny");
@@ -693,7 +695,7 @@ fn case_53_examples_of_a_rule_are_about_those_whom_the_rule_is_about() {
     policy(
         "
   - name: tagged
-    match: { syscall: fs.write, path_glob: ['gen/**'], caller_tag: core_plugin, actor: user, session_mode: explore, workflow_state: coding }
+    match: { syscall: fs.write, path_glob: ['gen/**'], caller_tag: core_plugin, actor: user, session_mode: explore, workflow_state: exploring }
     action: allow
     constraints: { require_capability_token: true }
     allows: [gen/a.rs]

@@ -1,9 +1,15 @@
 //! The crate as a user of the library sees it: through its public items only.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
 
 mod case_files;
 mod cases;
+mod document;
 mod extension;
 mod globs;
 mod judging;

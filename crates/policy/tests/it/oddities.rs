@@ -78,7 +78,9 @@ fn a_command_that_is_always_denied_is_told() {
 fn an_empty_list_of_globs_is_told() {
     check(
         &["deny: { syscall: fs.read, path_glob: [] }"],
-        &["policy.yaml:3:5: rule `r0`: an empty `path_glob` matches no path: the rule never applies"],
+        &[
+            "policy.yaml:3:5: rule `r0`: an empty `path_glob` matches no path: the rule never applies",
+        ],
     );
     check(
         &["deny: { syscall: fs.read };except: [{ path_glob: [] }]"],
@@ -88,7 +90,8 @@ fn an_empty_list_of_globs_is_told() {
 
 #[test]
 fn an_exception_for_everything_is_told() {
-    let never = "policy.yaml:3:5: rule `r0`: `except` covers all of `match`: the rule never applies";
+    let never =
+        "policy.yaml:3:5: rule `r0`: `except` covers all of `match`: the rule never applies";
     check(
         &["deny: { syscall: fs.read, path_glob: ['src/**'] };except: [{ path_glob: ['**'] }]"],
         &[never],
@@ -101,7 +104,9 @@ fn an_exception_for_everything_is_told() {
 fn a_call_that_is_probably_misspelt_is_told() {
     check(
         &["deny: { syscall: [fs.raed, fs.read] }"],
-        &["policy.yaml:3:5: rule `r0`: no tool of ours is called `fs.raed`; did you mean `fs.read`?"],
+        &[
+            "policy.yaml:3:5: rule `r0`: no tool of ours is called `fs.raed`; did you mean `fs.read`?",
+        ],
     );
     check(&["deny: { syscall: my_plugin.do_it }"], &[]);
 }

@@ -272,9 +272,8 @@ fn applies(rule: &Rule, call: &Call, place: Place<'_>, small: bool) -> bool {
 fn said(rule: &Rule, call: &Call, place: Place<'_>) -> Strength {
     let objects = matches!(rule.action, "deny" | "require_review");
     let is_path = matches!(place, Place::Path(_));
-    if !applies(rule, call, place, false)
-        && !(objects && is_path && applies(rule, call, place, true))
-    {
+    let careless = objects && is_path && applies(rule, call, place, true);
+    if !careless && !applies(rule, call, place, false) {
         return Strength::Pass;
     }
     let unmet = (rule.sandbox && call.subject.isolation == Isolation::Kernel)

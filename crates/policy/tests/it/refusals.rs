@@ -194,6 +194,17 @@ fn a_condition_without_a_meaning_is_an_error() {
          without `*` and white space around",
     );
     check_rule(
+        "{ name: a, match: { syscall: x, session_mode: [strict, explor] }, action: deny }",
+        "policy.yaml:2:60: `capabilities[0].match.session_mode[1]` cannot be `explor`: expected one of \
+         strict, explore, debug",
+    );
+    check_rule(
+        "{ name: a, match: { syscall: x, workflow_state: coding }, action: deny }",
+        "policy.yaml:2:53: `capabilities[0].match.workflow_state` cannot be `coding`: expected one of \
+         idle, planning, test_writing, code_writing, validating, reviewing, committing, exploring, \
+         retroactive_testing",
+    );
+    check_rule(
         "{ name: a, match: { syscall: x, command: 'rm; ls' }, action: deny }",
         "policy.yaml:2:46: `capabilities[0].match.command` cannot be `rm; ls`: a command is its \
          first words, such as `cargo test`, without quotes or patterns",

@@ -18,7 +18,7 @@ jurisdiction:
   max_intent_length: 200
 capabilities:
   - name: write
-    match: { syscall: fs.write, path_glob: 'src/**', caller_tag: core_plugin, actor: [model], session_mode: code, workflow_state: [code_writing] }
+    match: { syscall: fs.write, path_glob: 'src/**', caller_tag: core_plugin, actor: [model], session_mode: strict, workflow_state: [code_writing] }
     action: allow
     constraints: { require_sandbox: L2, require_capability_token: true, max_file_size: 1MiB }
     reason: because
