@@ -3,7 +3,7 @@
 //! `cargo bench --manifest-path benches/cedar/Cargo.toml`
 //!
 //! One iteration is one decision with the rule that made it; requests, facts and entities are made
-//! beforehand on both sides. Every rule lets one call write below one directory. In Cedar that is
+//! beforehand on both sides, and both are built with the same flags. Every rule lets one call write below one directory. In Cedar that is
 //! written twice: as a pattern over the path (`like`), and as membership in a folder (`in`), for which
 //! whoever asks has to hand over the folders that a file lies in.
 
@@ -43,12 +43,14 @@ fn path((rules, asked): (usize, Asked)) -> (String, String) {
     (format!("{folder}/src/main.rs"), folder)
 }
 
-#[divan::bench(args = asked())]
+#[divan::bench(args = asked(), sample_count = 100, sample_size = 32)]
 fn fluffy(bencher: Bencher<'_, '_>, case: (usize, Asked)) {
     let mut text = "jurisdiction: { allowed_actors: [model], allowed_tools: ['*'] }\n".to_owned();
     text += "capabilities:\n";
     for n in 0..case.0 {
-        text += &format!("  - name: r{n}\n    match: {{ syscall: fs.write, path_glob: ['dir{n}/**'] }}\n");
+        text += &format!(
+            "  - name: r{n}\n    match: {{ syscall: fs.write, path_glob: ['dir{n}/**'] }}\n"
+        );
         text += "    action: allow\n";
     }
     let policy = PolicyFile::parse("policy.yaml", &text).unwrap();
@@ -66,7 +68,7 @@ fn fluffy(bencher: Bencher<'_, '_>, case: (usize, Asked)) {
     bencher.bench_local(|| decide(rules.iter().copied(), black_box(&facts)));
 }
 
-#[divan::bench(args = asked())]
+#[divan::bench(args = asked(), sample_count = 100, sample_size = 32)]
 fn cedar_like(bencher: Bencher<'_, '_>, case: (usize, Asked)) {
     let rule = |n: usize| {
         format!(
@@ -77,7 +79,7 @@ fn cedar_like(bencher: Bencher<'_, '_>, case: (usize, Asked)) {
     cedar(bencher, case, &(0..case.0).map(rule).collect::<String>());
 }
 
-#[divan::bench(args = asked())]
+#[divan::bench(args = asked(), sample_count = 100, sample_size = 32)]
 fn cedar_in(bencher: Bencher<'_, '_>, case: (usize, Asked)) {
     let rule = |n: usize| {
         format!(

@@ -139,7 +139,10 @@ impl BuiltIn {
                     None
                 }
             };
-            let nested = |place: &str| place.split('/').skip(1).any(|name| name == GIT);
+            // Most paths have not even the letters, which is quicker to see.
+            let nested = |place: &str| {
+                place.contains("/.git") && place.split('/').skip(1).any(|name| name == GIT)
+            };
             let nested = changes && places().any(nested);
             let nested = nested.then(|| Part::Repository.objection(path.as_str(), "belongs to"));
             self.kept.iter().filter_map(touched).chain(nested).collect::<Vec<_>>()

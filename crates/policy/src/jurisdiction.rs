@@ -120,12 +120,17 @@ impl Jurisdiction {
     }
 
     fn violations(&self, facts: &Facts<'_>) -> impl Iterator<Item = Reason> {
-        let sizes = [("Params", facts.params()), ("Tool params", facts.tool_params())];
-        let [params, tool_params] = sizes.map(|(what, json)| self.check_size(what, json?));
-        [self.check_actor(facts), self.check_tool(facts), self.check_state(facts)]
+        let checks: [fn(&Self, &Facts<'_>) -> Option<Reason>; 6] = [
+            Self::check_actor,
+            Self::check_tool,
+            Self::check_state,
+            |own, facts| own.check_size("Params", facts.params()?),
+            |own, facts| own.check_size("Tool params", facts.tool_params()?),
+            Self::check_intent,
+        ];
+        checks
             .into_iter()
-            .chain([params, tool_params, self.check_intent(facts)])
-            .flatten()
+            .filter_map(|check| check(self, facts))
             .chain(self.required_fields.iter().filter_map(|field| check_field(field, facts)))
     }
 

@@ -90,7 +90,7 @@ const SECRET: &[&str] = &[
     "x:y/../.env",
     "/.env",
     "//.env",
-    "/srv/project/.env",
+    "/project/.env",
     "../project/.env",
     "..//.env",
     "~/.env",
