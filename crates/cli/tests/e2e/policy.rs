@@ -10,7 +10,8 @@ use crate::program::{Answer, User, echo};
 const OWN: &str = ".fluffy/policy.yaml";
 
 fn json_of(answer: &Answer) -> Value {
-    serde_json::from_str(&answer.out).unwrap_or_else(|_| panic!("{} {}", answer.out, answer.err))
+    assert_eq!(answer.err, "");
+    serde_json::from_str(&answer.out).unwrap()
 }
 
 #[track_caller]
