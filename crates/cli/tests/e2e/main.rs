@@ -2,8 +2,6 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
     clippy::disallowed_methods,
     reason = "tests start the binary, change files behind its back, and fail by panicking"
 )]
