@@ -14,4 +14,5 @@ mod policy;
 mod policy_host;
 mod policy_update;
 mod program;
+mod rule_files;
 mod submit;
