@@ -38,6 +38,10 @@ tdd_exemptions:
   documentation: { path_glob: ['*.md'] }
   asset_update: { path_glob: ['*.png'] }
 network_whitelist: { crates: [index.crates.io, '*.pypi.org'] }
+output:
+  max_result_tokens: 4000
+  secrets: [{ name: own, pattern: 'own-[0-9a-f]{32}' }]
+  tools: { test: { keep: tail, max_result_tokens: 8000 } }
 ";
 
 fn schema() -> Value {
@@ -77,7 +81,7 @@ fn what_the_reader_takes_the_schema_takes() {
 }
 
 /// Rules that are none.
-const BAD_RULES: [&str; 30] = [
+const BAD_RULES: [&str; 32] = [
     "match: { syscall: a }, action: allow",
     "name: a, action: allow",
     "name: a, match: { syscall: a }",
@@ -90,6 +94,8 @@ const BAD_RULES: [&str; 30] = [
     "name: a, match: { syscall: a, colour: red }, action: allow",
     "name: a, match: { syscall: a, actor: [] }, action: allow",
     "name: a, match: { syscall: a, actor: 'u*' }, action: allow",
+    "name: a, match: { syscall: a, session_mode: lenient }, action: allow",
+    "name: a, match: { syscall: a, workflow_state: [idle, asleep] }, action: allow",
     "name: a, match: { syscall: a, command: 'rm; ls' }, action: deny",
     "name: a, match: { syscall: a, path_glob: '!x' }, action: deny",
     "name: a, match: { syscall: a, path_glob: '' }, action: deny",
@@ -111,7 +117,7 @@ const BAD_RULES: [&str; 30] = [
 ];
 
 /// Files that are no policy.
-const BAD_FILES: [&str; 25] = [
+const BAD_FILES: [&str; 32] = [
     "version: 2\n",
     "version: '1'\n",
     "rules: []\n",
@@ -133,6 +139,13 @@ const BAD_FILES: [&str; 25] = [
     "tdd_exemptions: { other: { path_glob: x } }\n",
     "tdd_exemptions: { documentation: {} }\n",
     "tdd_exemptions: { documentation: { path_glob: x, condition: any } }\n",
+    "output: []\n",
+    "output: { max_result_tokens: many }\n",
+    "output: { max_result_tokens: 1 }\n",
+    "output: { secrets: [{ name: a }] }\n",
+    "output: { secrets: [{ name: a, regex: b }] }\n",
+    "output: { tools: { test: { keep: all } } }\n",
+    "output: { tools: { test: tail } }\n",
     "network_whitelist: [a.org]\n",
     "network_whitelist: { a: [https://a.org] }\n",
     "network_whitelist: { a: ['*.org'] }\n",
@@ -183,6 +196,15 @@ fn reader_and_schema_know_the_same_keys() {
                 "name: a, action: allow, match: {{ syscall: a }}, allows: [{{ {strange} }}]"
             )),
             "/$defs/examples/items/anyOf/1/properties",
+        ),
+        (format!("output: {{ {strange} }}\n"), "/properties/output/properties"),
+        (
+            format!("output: {{ secrets: [{{ {strange} }}] }}\n"),
+            "/properties/output/properties/secrets/items/properties",
+        ),
+        (
+            format!("output: {{ tools: {{ test: {{ {strange} }} }} }}\n"),
+            "/properties/output/properties/tools/additionalProperties/properties",
         ),
         (format!("tdd_exemptions: {{ {strange} }}\n"), "/properties/tdd_exemptions/properties"),
         (
