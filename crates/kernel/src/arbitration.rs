@@ -175,7 +175,7 @@ mod tests {
         let arbiter = Arbiter::new(Arc::new(Permissive), BuiltIn::new([]), registry, Vec::new());
         let rules: Vec<Box<dyn Rule>> = vec![Box::new(Says(verdict))];
         let digest = fluffy_base::Digest::GENESIS;
-        let policy = InForce { rules, sanitiser: Arc::default(), digest };
+        let policy = InForce { rules, capabilities: None, sanitiser: Arc::default(), digest };
         arbiter.judge(&policy, request, KernelState::Idle, &Circumstances::default()).1
     }
 

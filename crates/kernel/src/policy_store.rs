@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use fluffy_base::{Digest, ProjectPath};
-use fluffy_policy::{PolicyFile, Rule, Sanitiser, TokenBook};
+use fluffy_policy::{Capabilities, PolicyFile, Rule, Sanitiser, TokenBook};
 
 /// Makes rules of the extension files that a policy names.
 pub trait Extensions: Send + Sync {
@@ -38,6 +38,7 @@ impl Extensions for NoExtensions {
 /// A policy with all its rules.
 pub(crate) struct InForce {
     pub(crate) rules: Vec<Box<dyn Rule>>,
+    pub(crate) capabilities: Option<Arc<Capabilities>>,
     pub(crate) sanitiser: Arc<Sanitiser>,
     pub(crate) digest: Digest,
 }
@@ -51,7 +52,8 @@ impl InForce {
             None => policy.digest(),
             Some(texts) => Digest::of_parts(&[policy.digest().as_bytes(), texts.as_bytes()]),
         };
-        Ok(Self { rules, sanitiser: Arc::clone(policy.sanitiser()), digest })
+        let capabilities = policy.capabilities().cloned();
+        Ok(Self { rules, capabilities, sanitiser: Arc::clone(policy.sanitiser()), digest })
     }
 }
 

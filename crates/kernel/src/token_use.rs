@@ -1,6 +1,6 @@
 //! Tokens at the door: presented, checked, and issued after a decision.
 
-use fluffy_base::{ByteSize, KernelRequest, KernelState};
+use fluffy_base::{ByteSize, KernelRequest, KernelState, ProjectPath};
 use fluffy_ledger::{Detail, EventType};
 use fluffy_policy::{
     Caller, Checked, Decided, Facts, Glob, Grant, Layer, Peer, Reason, Subject, Token, TokenCall,
@@ -22,6 +22,9 @@ pub enum IssueError {
     /// The call that was decided on is not within what the token would cover.
     #[error("the call that was decided on is outside of the token's scope")]
     Outside,
+    /// The token would cover paths that the decision was not about and that rules may object to.
+    #[error("a token for `{0}` would cover more than the rules allow as a whole: name the paths")]
+    TooWide(String),
     /// The book refuses.
     #[error(transparent)]
     Token(#[from] TokenError),
@@ -64,12 +67,28 @@ impl Kernel {
         if !same_call || subject.root || !subject.paths.iter().all(inside) {
             return Err(IssueError::Outside);
         }
+        if let Some(wide) = scope.paths.iter().find(|glob| !self.may_cover(&policy, &facts, glob)) {
+            return Err(IssueError::TooWide(wide.text().to_owned()));
+        }
         let id = TokenId::fresh(&*self.ids).ok_or(KernelError::NoRandomness)?;
         let syscall = scope.syscall.clone();
         let grant = Grant { policy: policy.digest, peer, scope, id };
         let token = self.policy.tokens().issue(self.clock.now_ms(), grant)?;
         self.record_token(&token, &syscall)?;
         Ok(token)
+    }
+
+    /// Whether a decision on one call is a decision on everything that the glob names: the path itself,
+    /// or what the rules of the file allow as a whole. Rules in another language cannot tell.
+    fn may_cover(&self, policy: &InForce, facts: &Facts<'_>, glob: &Glob) -> bool {
+        let judged = |path: &ProjectPath| glob.text().trim_start_matches('/') == path.as_str();
+        let anchored = glob.text().contains('/');
+        if anchored && facts.subject.paths.iter().any(judged) {
+            return true;
+        }
+        let foreign = self.arbiter.rules(policy).any(|rule| rule.layer() == Layer::Extension);
+        let allowed = policy.capabilities.as_ref().zip(facts.tool());
+        !foreign && allowed.is_some_and(|(rules, syscall)| rules.allow_all(syscall, glob))
     }
 
     fn record_token(&self, token: &Token, syscall: &str) -> Result<(), KernelError> {

@@ -2,6 +2,8 @@
 //!
 //! **Invariant.** An explanation asks every rule, also those that a decision could do without.
 
+use std::sync::Arc;
+
 use crate::capabilities::Capabilities;
 use crate::capability::{Action, Capability};
 use crate::condition::{Reading, Target};
@@ -45,7 +47,7 @@ pub enum Found {
 /// Explains what these rules decide; `capabilities` is the one of them that a file has.
 pub fn explain<'r>(
     rules: impl Iterator<Item = &'r dyn Rule> + Clone,
-    capabilities: Option<&Capabilities>,
+    capabilities: Option<&Arc<Capabilities>>,
     facts: &Facts<'_>,
 ) -> Explanation {
     Explanation {

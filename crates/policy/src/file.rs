@@ -125,8 +125,8 @@ impl PolicyFile {
     }
 
     /// The capabilities, if the file has any.
-    pub fn capabilities(&self) -> Option<&Capabilities> {
-        self.capabilities.as_deref()
+    pub fn capabilities(&self) -> Option<&Arc<Capabilities>> {
+        self.capabilities.as_ref()
     }
 
     /// Files with rules in TypeScript.

@@ -33,6 +33,7 @@ mod token;
 mod trial;
 mod verdict;
 mod warning;
+mod whole;
 mod yaml;
 
 pub use builtin::{BuiltIn, Part};

@@ -16,12 +16,13 @@ use serde_json::{Value, json};
 
 use crate::lab::{ALLOWED, DENIED, Lab, Reach, Runs, UNFIT, call, detail, ends, error};
 
-/// Alice writes to `src`, lists are reviewed, secrets are denied.
+/// Alice writes to `src`, and to `docs` with a token; deletions are reviewed, secrets are denied.
 const RULES: &str = "
 version: 1
 jurisdiction: { allowed_actors: [alice], allowed_tools: ['*'] }
 capabilities:
   - { name: write, match: { syscall: fs.write, path_glob: ['src/**'] }, action: allow }
+  - { name: docs, match: { syscall: fs.write, path_glob: ['docs/**'] }, action: allow, constraints: { require_capability_token: true } }
   - { name: look-first, match: { syscall: fs.delete, path_glob: ['src/**'] }, action: require_review, reason: deleting is final }
   - { name: no-secrets, match: { syscall: fs.*, path_glob: ['src/secrets/**'] }, action: deny }
 ";
@@ -94,7 +95,7 @@ fn config(lab: &Lab, runs: &Runs) -> KernelConfig {
     for name in ["fs.write", "fs.delete"] {
         config.registry.register(Box::new(Shaped { name, runs: runs.clone() })).unwrap();
     }
-    config.kept = vec![(ProjectPath::parse("src/state").unwrap(), Part::State)];
+    config.kept = vec![(ProjectPath::parse("docs/state").unwrap(), Part::State)];
     config
 }
 
@@ -233,7 +234,7 @@ struct Desk {
 }
 
 impl Desk {
-    /// A kernel that has issued a token for two writes anywhere to process 7.
+    /// A kernel that has issued a token for two writes to `docs` to process 7.
     fn new() -> Self {
         Self::with_clock(VirtualClock::new(1_000, 5))
     }
@@ -244,8 +245,8 @@ impl Desk {
         config.clock = Arc::new(clock);
         let kernel = Kernel::boot(config).unwrap();
         let context = CallContext::default();
-        let wanted = write("w", "src/a.rs");
-        let token = kernel.issue_token(&context, peer(7), &wanted, scope("**", 2)).unwrap();
+        let wanted = write("w", "docs/a");
+        let token = kernel.issue_token(&context, peer(7), &wanted, scope("docs/**", 2)).unwrap();
         Self { lab, runs, kernel, token: token.id }
     }
 
@@ -260,7 +261,7 @@ impl Desk {
 }
 
 #[test]
-fn case_07_a_valid_token_stands_for_the_rules_of_the_file() {
+fn case_08_a_valid_token_stands_for_the_rules_of_the_file() {
     let desk = Desk::new();
     let receipt = desk.ask(1, 7, write("r", "docs/a.md"));
     assert_eq!(ends(&receipt), ALLOWED, "{receipt:?}");
@@ -270,9 +271,9 @@ fn case_07_a_valid_token_stands_for_the_rules_of_the_file() {
 }
 
 #[test]
-fn case_08_no_token_stands_for_a_built_in_rule() {
+fn case_07_no_token_stands_for_a_built_in_rule() {
     let desk = Desk::new();
-    for path in [".fluffy/policy.yaml", ".git/hooks/x", "src/state/ledger.db"] {
+    for path in [".fluffy/policy.yaml", ".git/hooks/x", "docs/state/ledger.db"] {
         let receipt = desk.ask(1, 7, write("r", path));
         assert_eq!(ends(&receipt), DENIED, "{path}");
         assert!(receipt.rule.unwrap().starts_with("builtin."), "{path}");
@@ -330,7 +331,7 @@ fn lesson_l12_a_token_is_issued_only_for_what_the_rules_allow() {
     stranger.actor = "mallory".to_owned();
     let blank = KernelRequest { intent: String::new(), ..write("w", "src/a.rs") };
     for request in [
-        write("w", "docs/a"),
+        write("w", "etc/a"),
         write("w", "src/secrets/a"),
         write("w", ".fluffy/policy.yaml"),
         write("w", "../a"),
@@ -345,9 +346,15 @@ fn lesson_l12_a_token_is_issued_only_for_what_the_rules_allow() {
     }
     let outside = issue(&write("w", "src/a.rs"), "docs/**");
     assert!(matches!(outside, Err(IssueError::Outside)), "{outside:?}");
-    assert!(issue(&write("w", "src/a.rs"), "src/**").is_ok());
+    // `src` as a whole is not allowed: there are secrets in it.
+    for wide in ["**", "src/**", "*.rs"] {
+        let refused = issue(&write("w", "src/a.rs"), wide);
+        assert!(matches!(refused, Err(IssueError::TooWide(_))), "{wide}: {refused:?}");
+    }
+    assert!(issue(&write("w", "src/a.rs"), "src/a.rs").is_ok());
+    assert!(issue(&write("w", "docs/a"), "docs/**").is_ok());
     kernel.halt("enough").unwrap();
-    assert!(matches!(issue(&write("w", "src/a.rs"), "src/**"), Err(IssueError::Denied(_))));
+    assert!(matches!(issue(&write("w", "docs/a"), "docs/**"), Err(IssueError::Denied(_))));
     let long = TokenScope { ttl: Span::from_ms(0), ..scope("src/**", 1) };
     let refused = kernel.issue_token(&context, peer(7), &write("w", "src/a.rs"), long);
     assert!(refused.is_err());
