@@ -120,6 +120,11 @@ impl Condition {
         }
     }
 
+    /// How much its globs have to be compared with.
+    pub(crate) fn glob_parts(&self) -> usize {
+        self.paths.iter().flatten().map(Glob::parts).sum()
+    }
+
     fn names_call(&self, facts: &Facts<'_>) -> bool {
         let Some(syscalls) = &self.syscalls else { return true };
         let name = facts.tool().unwrap_or("");
