@@ -126,7 +126,7 @@ fn read_rule(
         action.ok_or_else(|| field.missing("action", "allow, deny, require_review or pass"))?;
     let action = read_action(&action)?;
     let matched = matched.ok_or_else(|| field.missing("match", "when the rule applies"))?;
-    let condition = read_condition(&matched, action, action.objects(), counted)?;
+    let condition = read_condition(&matched, action.objects(), action.objects(), counted)?;
     if condition.syscalls.is_none() {
         return Err(matched.missing("syscall", "the calls it applies to; `\"*\"` means every call"));
     }
@@ -177,17 +177,18 @@ fn read_exception(
 ) -> Result<Condition, Problem> {
     // An exception to an objection lets through, so a program counts as it is written; an exception
     // to a permission takes away.
-    let condition = read_condition(field, action, !action.objects(), counted)?;
+    let condition = read_condition(field, true, !action.objects(), counted)?;
     if condition == Condition::default() {
         return Err(field.invalid(&"an empty exception would lift the rule altogether"));
     }
     Ok(condition)
 }
 
-/// Reads a condition of a rule; `any_folder` is that of [`Commands`].
+/// Reads a condition of a rule; `careless` is whether paths are read carelessly as well, `any_folder`
+/// that of [`Commands`].
 fn read_condition(
     field: &Field<'_>,
-    action: Action,
+    careless: bool,
     any_folder: bool,
     counted: &mut Counted,
 ) -> Result<Condition, Problem> {
@@ -197,7 +198,7 @@ fn read_condition(
     let folded = |globs: &Vec<Glob>| globs.iter().map(Glob::folded).collect();
     Ok(Condition {
         syscalls: syscalls.map(|field| read_syscalls(&field)).transpose()?,
-        careless: paths.as_ref().filter(|_| action.objects()).map(folded),
+        careless: paths.as_ref().filter(|_| careless).map(folded),
         paths,
         caller_tags: names(tags)?,
         actors: names(actors)?,
