@@ -23,6 +23,9 @@ const MAX_RULES: usize = 10_000;
 /// How many different calls and groups of calls its rules may name.
 const MAX_CALLS: usize = 1_000;
 
+/// How often they may name one, all rules and exceptions together.
+const MAX_CALLS_NAMED: usize = 100_000;
+
 /// How many parts all globs of a file may have, braces expanded.
 const MAX_GLOB_PARTS: usize = 1_000_000;
 
@@ -37,6 +40,7 @@ const MAX_EXAMPLES: usize = 10_000;
 /// reading has to be cheap whoever wrote it.
 #[derive(Debug, Default)]
 pub(super) struct Counted {
+    calls: usize,
     glob_parts: usize,
     examples: usize,
 }
@@ -197,7 +201,7 @@ fn read_condition(
     let paths = paths.map(|field| read_globs(&field, counted)).transpose()?;
     let folded = |globs: &Vec<Glob>| globs.iter().map(Glob::folded).collect();
     Ok(Condition {
-        syscalls: syscalls.map(|field| read_syscalls(&field)).transpose()?,
+        syscalls: syscalls.map(|field| read_syscalls(&field, counted)).transpose()?,
         careless: paths.as_ref().filter(|_| careless).map(folded),
         paths,
         caller_tags: names(tags)?,
@@ -208,10 +212,14 @@ fn read_condition(
     })
 }
 
-fn read_syscalls(field: &Field<'_>) -> Result<Vec<Syscalls>, Problem> {
+fn read_syscalls(field: &Field<'_>, counted: &mut Counted) -> Result<Vec<Syscalls>, Problem> {
     let items = field.one_or_more()?;
     if items.is_empty() {
         return Err(field.invalid(&"a rule for no call never applies"));
+    }
+    counted.calls = counted.calls.saturating_add(items.len());
+    if counted.calls > MAX_CALLS_NAMED {
+        return Err(field.invalid(&"the calls that the file names are too many by now"));
     }
     let mut seen = BTreeSet::new();
     let new = items.iter().filter(|(_, text)| seen.insert(*text));

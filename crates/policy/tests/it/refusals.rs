@@ -351,6 +351,8 @@ fn what_would_take_long_to_read_is_an_error() {
     };
     let calls = rule(0, &names(1_001), "");
     assert_eq!(told(calls), "rules name at most 1000 different calls");
+    let repeated = rule(0, &format!("[{}]", vec!["x"; 100_001].join(",")), "");
+    assert_eq!(told(repeated), "the calls that the file names are too many by now");
     let braces = format!(", path_glob: ['{}*']", "{a,b}".repeat(10));
     let globs = (0..100).map(|n| rule(n, "x", &braces)).collect();
     assert_eq!(told(globs), "the globs of the file are too many by now");
