@@ -7,7 +7,7 @@
 //! **Invariant.** The index only finds; what a rule says is for [`Capability`] alone. The same rules
 //! asked one by one give the same verdict.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
@@ -72,13 +72,31 @@ struct Near {
 impl Capabilities {
     pub(crate) fn new(rules: Vec<Capability>) -> Self {
         let patterns = || rules.iter().flat_map(|rule| syscalls(&rule.condition));
-        let names: BTreeSet<_> = patterns().filter_map(name).collect();
-        let prefixes: BTreeSet<_> = patterns().filter_map(prefix).collect();
-        let bucket = |call: &str| Bucket::new(&rules, call);
-        let named = names.iter().map(|name| ((*name).to_owned(), bucket(name))).collect();
-        let groups = prefixes.iter().map(|group| ((*group).to_owned(), bucket(group))).collect();
+        let names = patterns().filter_map(name);
         // No call has an empty name, so only rules for every call are in the last one.
-        let rest = bucket("");
+        let calls: BTreeSet<&str> =
+            names.chain(patterns().filter_map(prefix)).chain([""]).collect();
+        let mut filed: BTreeMap<&str, Vec<(&Capability, u32)>> =
+            calls.iter().map(|call| (*call, Vec::new())).collect();
+        for (rule, index) in rules.iter().zip(0..) {
+            for call in calls_of(&rule.condition, &calls) {
+                if let Some(bucket) = filed.get_mut(call) {
+                    bucket.push((rule, index));
+                }
+            }
+        }
+        let (mut named, mut groups, mut rest) = (Map::default(), Map::default(), None);
+        for (call, numbered) in filed {
+            let bucket = Bucket::new(&numbered, call);
+            if call.is_empty() {
+                rest = Some(bucket);
+            } else if call.ends_with('.') {
+                groups.insert(call.to_owned(), bucket);
+            } else {
+                named.insert(call.to_owned(), bucket);
+            }
+        }
+        let rest = rest.unwrap_or_else(|| Bucket::new(&[], ""));
         Self { named, groups, rest, rules }
     }
 
@@ -177,13 +195,9 @@ pub(crate) fn together(a: Verdict, b: Verdict) -> Verdict {
 impl Bucket {
     /// The rules that can apply to a call; for a prefix such as `fs.`, to calls of that group which
     /// no rule names.
-    fn new(rules: &[Capability], call: &str) -> Self {
-        let applies =
-            |rule: &Capability| syscalls(&rule.condition).any(|syscalls| syscalls.contains(call));
-        let numbered: Vec<(&Capability, u32)> =
-            rules.iter().zip(0..).filter(|(rule, _)| applies(rule)).collect();
+    fn new(numbered: &[(&Capability, u32)], call: &str) -> Self {
         let (mut anywhere, mut at_root, mut globs) = (Vec::new(), Vec::new(), Vec::new());
-        for (rule, index) in &numbered {
+        for (rule, index) in numbered {
             match &rule.condition.paths {
                 None => anywhere.push(*index),
                 Some(paths) => {
@@ -200,7 +214,7 @@ impl Bucket {
             .map(|(rule, _)| *rule)
             .collect();
         let near = Near::new(&shown_call(call), &allowing);
-        let careless = Careless::new(&numbered);
+        let careless = Careless::new(numbered);
         Self { anywhere, at_root, by_path: GlobIndex::new(globs), careless, near }
     }
 }
@@ -280,6 +294,22 @@ fn listed(call: &str, globs: &[(&Capability, &Glob)]) -> String {
 
 fn syscalls(condition: &Condition) -> impl Iterator<Item = &Syscalls> {
     condition.syscalls.iter().flatten()
+}
+
+/// Those of the calls that a condition names, each once.
+fn calls_of<'a>(condition: &'a Condition, calls: &BTreeSet<&'a str>) -> BTreeSet<&'a str> {
+    let mut named = BTreeSet::new();
+    for pattern in syscalls(condition) {
+        match pattern {
+            Syscalls::Named(name) => {
+                named.insert(name.as_str());
+            }
+            Syscalls::Every | Syscalls::Group(_) => {
+                named.extend(calls.iter().filter(|call| pattern.contains(call)));
+            }
+        }
+    }
+    named
 }
 
 fn name(syscalls: &Syscalls) -> Option<&str> {

@@ -142,8 +142,24 @@ impl Capability {
         }
     }
 
+    fn is_excepted(&self, facts: &Facts<'_>, target: Target<'_>, reading: Reading) -> bool {
+        let excepted = |target: Target<'_>, reading: Reading| {
+            self.except.iter().any(|except| except.holds(facts, target, reading))
+        };
+        if excepted(target, reading) {
+            return true;
+        }
+        match target {
+            Target::Path(path) if !self.objects() && !self.except.is_empty() => {
+                let folded = careless(path);
+                excepted(Target::Path(folded.as_ref().unwrap_or(path)), Reading::Careless)
+            }
+            Target::Path(_) | Target::Root | Target::Nothing => false,
+        }
+    }
+
     fn judge_matched(&self, facts: &Facts<'_>, target: Target<'_>, reading: Reading) -> Verdict {
-        if self.except.iter().any(|except| except.holds(facts, target, reading)) {
+        if self.is_excepted(facts, target, reading) {
             return Verdict::Pass;
         }
         match self.action {

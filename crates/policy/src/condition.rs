@@ -27,7 +27,7 @@ pub enum Target<'a> {
 ///
 /// A rule that objects is asked for both readings, so that `.ENV` and `.env ` are no way around a
 /// rule for `.env` on a disk that takes them for the same file. A rule that lets through is asked for
-/// the path as it is written alone.
+/// the path as it is written alone, and holds back where an exception holds in either reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reading {
     /// As it is written.
@@ -43,7 +43,7 @@ pub(crate) struct Condition {
     pub(crate) syscalls: Option<Vec<Syscalls>>,
     /// Which files.
     pub(crate) paths: Option<Vec<Glob>>,
-    /// The same for folded paths; only in rules that object.
+    /// The same for folded paths; in rules that object, and in exceptions.
     pub(crate) careless: Option<Vec<Glob>>,
     /// One of these tags.
     pub(crate) caller_tags: Option<BTreeSet<String>>,
@@ -118,6 +118,11 @@ impl Condition {
         } else {
             self.difference_beside(facts)
         }
+    }
+
+    /// How much its globs have to be compared with.
+    pub(crate) fn glob_parts(&self) -> usize {
+        self.paths.iter().flatten().map(Glob::parts).sum()
     }
 
     fn names_call(&self, facts: &Facts<'_>) -> bool {

@@ -58,6 +58,16 @@ impl Glob {
         self.patterns.len()
     }
 
+    /// How much there is to compare with, braces expanded.
+    pub(crate) fn parts(&self) -> usize {
+        let of = |segment: &Segment| match segment {
+            Segment::Any => 1,
+            Segment::Name(name) => 1 + name.len() / 8,
+            Segment::Wild(parts) => 1 + parts.len(),
+        };
+        self.patterns.iter().flatten().map(of).sum()
+    }
+
     /// Whether the pattern names this path. A directory's name does not name what lies beneath it:
     /// `dir` is the directory alone, `dir/**` the directory and all its contents.
     pub fn matches(&self, path: &ProjectPath) -> bool {

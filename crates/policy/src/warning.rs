@@ -36,16 +36,20 @@ impl fmt::Display for Warning {
     }
 }
 
-/// Rules are compared with each other up to this number; beyond it the comparison would take longer
-/// than the reading.
-const COMPARED: usize = 2_000;
+/// Rules are compared with each other, and with their exceptions, as long as their globs have no more
+/// parts than this together: comparing takes the square of it.
+const COMPARED: usize = 20_000;
+
+/// And as long as there are no more rules than this.
+const MAX_COMPARED_RULES: usize = 2_000;
 
 /// Everything odd about these rules, in their order.
 pub(crate) fn of_rules(rules: &[Capability]) -> Vec<Warning> {
     let mut warnings = Vec::new();
+    let few = rules.len() <= MAX_COMPARED_RULES && parts(rules) <= COMPARED;
     for rule in rules {
         // No rule is stronger than itself, so it need not be left out.
-        let others = if rules.len() <= COMPARED { rules } else { &[] };
+        let others = if few { rules } else { &[] };
         let texts = itself(rule).into_iter().chain(shadow(rule, others.iter()));
         warnings.extend(texts.map(|text| Warning {
             place: rule.source.place().cloned(),
@@ -57,6 +61,12 @@ pub(crate) fn of_rules(rules: &[Capability]) -> Vec<Warning> {
     warnings
 }
 
+fn parts(rules: &[Capability]) -> usize {
+    let conditions =
+        rules.iter().flat_map(|rule| std::iter::once(&rule.condition).chain(&rule.except));
+    conditions.map(Condition::glob_parts).sum()
+}
+
 /// What is odd about a rule by itself.
 fn itself(rule: &Capability) -> Vec<String> {
     let mut texts = Vec::new();
@@ -66,7 +76,8 @@ fn itself(rule: &Capability) -> Vec<String> {
     if rule.except.iter().any(|except| except.paths.as_ref().is_some_and(Vec::is_empty)) {
         texts.push("an exception with an empty `path_glob` never applies".to_owned());
     }
-    if rule.except.iter().any(|except| lifts(except, &rule.condition)) {
+    let few = parts(std::slice::from_ref(rule)) <= COMPARED;
+    if few && rule.except.iter().any(|except| lifts(except, &rule.condition)) {
         texts.push("`except` covers all of `match`: the rule never applies".to_owned());
     }
     if rule.action == Action::Pass {

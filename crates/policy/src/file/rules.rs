@@ -13,12 +13,37 @@ use crate::rule::quoted;
 use crate::verdict::{Layer, Place, Reason, Source};
 use crate::yaml::{Field, Problem};
 
-/// The most patterns that all globs of a file may stand for, their braces written out.
-const MAX_PATTERNS: usize = 200_000;
-
 /// Keys of a condition, in the order of [`read_condition`].
 const CONDITION: [&str; 7] =
     ["syscall", "path_glob", "caller_tag", "actor", "session_mode", "workflow_state", "command"];
+
+/// How many rules a file may have.
+const MAX_RULES: usize = 10_000;
+
+/// How many different calls and groups of calls its rules may name.
+const MAX_CALLS: usize = 1_000;
+
+/// How often they may name one, all rules and exceptions together.
+const MAX_CALLS_NAMED: usize = 100_000;
+
+/// How many parts all globs of a file may have, braces expanded.
+const MAX_GLOB_PARTS: usize = 1_000_000;
+
+/// The same when each glob is counted once for every call that its rule applies to, as the index
+/// files it.
+const MAX_FILED_PARTS: usize = 4_000_000;
+
+/// How many examples a file may have.
+const MAX_EXAMPLES: usize = 10_000;
+
+/// What was read of a file so far. A proposed policy is read before anybody has looked at it, so that
+/// reading has to be cheap whoever wrote it.
+#[derive(Debug, Default)]
+pub(super) struct Counted {
+    calls: usize,
+    glob_parts: usize,
+    examples: usize,
+}
 
 /// The modes of a session.
 const MODES: [&str; 3] = ["strict", "explore", "debug"];
@@ -42,18 +67,14 @@ const POINTLESS: &str = "a condition that nothing meets makes the rule pointless
 /// Reads all rules; `file` is what messages call the file.
 pub(super) fn read(file: &Arc<str>, field: &Field<'_>) -> Result<Vec<Capability>, Problem> {
     let items = field.items("a list of rules")?;
+    if items.len() > MAX_RULES {
+        return Err(field.invalid(&format!("a policy has at most {MAX_RULES} rules")));
+    }
+    let mut counted = Counted::default();
     let mut names: BTreeMap<Arc<str>, u64> = BTreeMap::new();
     let mut rules = Vec::with_capacity(items.len());
-    let mut patterns = 0;
     for item in items {
-        let rule = read_rule(file, &item)?;
-        let conditions = std::iter::once(&rule.condition).chain(&rule.except);
-        let globs = conditions.filter_map(|condition| condition.paths.as_ref()).flatten();
-        patterns += globs.map(Glob::alternatives).sum::<usize>();
-        if patterns > MAX_PATTERNS {
-            let why = format!("with their braces the globs up to here are over {MAX_PATTERNS}");
-            return Err(item.invalid(&why));
-        }
+        let rule = read_rule(file, &item, &mut counted)?;
         if let Some(first) = names.insert(rule.source.rule().into(), item.place().0) {
             let why = format!("the rule of line {first} has this name; names tell rules apart");
             let name = item.member("name").unwrap_or(item);
@@ -61,10 +82,37 @@ pub(super) fn read(file: &Arc<str>, field: &Field<'_>) -> Result<Vec<Capability>
         }
         rules.push(rule);
     }
+    check_filed(field, &rules)?;
     Ok(rules)
 }
 
-fn read_rule(file: &Arc<str>, field: &Field<'_>) -> Result<Capability, Problem> {
+/// Refuses what would fill the index: each rule for a group of calls or for all is filed under every
+/// call that is named.
+fn check_filed(field: &Field<'_>, rules: &[Capability]) -> Result<(), Problem> {
+    let calls: BTreeSet<_> =
+        rules.iter().flat_map(|rule| rule.condition.syscalls.iter().flatten()).collect();
+    if calls.len() > MAX_CALLS {
+        return Err(field.invalid(&format!("rules name at most {MAX_CALLS} different calls")));
+    }
+    let filed = |rule: &Capability| {
+        let own = rule.condition.syscalls.as_deref().unwrap_or_default();
+        let wide = own.iter().any(|call| !matches!(call, Syscalls::Named(_)));
+        let times = if wide { calls.len() + 1 } else { own.len() };
+        rule.condition.glob_parts().saturating_mul(times)
+    };
+    let parts = rules.iter().map(filed).fold(0, usize::saturating_add);
+    if parts > MAX_FILED_PARTS {
+        let why = "too many globs in rules for many calls; name fewer calls, or use fewer globs";
+        return Err(field.invalid(&why));
+    }
+    Ok(())
+}
+
+fn read_rule(
+    file: &Arc<str>,
+    field: &Field<'_>,
+    counted: &mut Counted,
+) -> Result<Capability, Problem> {
     let [name, matched, action, constraints, reason, except, allows, denies] = field.fields([
         "name",
         "match",
@@ -82,7 +130,7 @@ fn read_rule(file: &Arc<str>, field: &Field<'_>) -> Result<Capability, Problem> 
         action.ok_or_else(|| field.missing("action", "allow, deny, require_review or pass"))?;
     let action = read_action(&action)?;
     let matched = matched.ok_or_else(|| field.missing("match", "when the rule applies"))?;
-    let condition = read_condition(&matched, action, action.objects())?;
+    let condition = read_condition(&matched, action.objects(), action.objects(), counted)?;
     if condition.syscalls.is_none() {
         return Err(matched.missing("syscall", "the calls it applies to; `\"*\"` means every call"));
     }
@@ -90,7 +138,7 @@ fn read_rule(file: &Arc<str>, field: &Field<'_>) -> Result<Capability, Problem> 
         Some(list) => list
             .items("a list of conditions, such as `- { path_glob: [\"tests/**\"] }`")?
             .iter()
-            .map(|item| read_exception(item, action))
+            .map(|item| read_exception(item, action, counted))
             .collect::<Result<_, _>>()?,
         None => Vec::new(),
     };
@@ -98,6 +146,10 @@ fn read_rule(file: &Arc<str>, field: &Field<'_>) -> Result<Capability, Problem> 
     let reason = reason.map(|field| read_reason(&field)).transpose()?;
     let mut examples = read_examples(allows.as_ref(), &condition, Expected::Allows)?;
     examples.extend(read_examples(denies.as_ref(), &condition, Expected::Denies)?);
+    counted.examples += examples.len();
+    if counted.examples > MAX_EXAMPLES {
+        return Err(field.invalid(&format!("a policy has at most {MAX_EXAMPLES} examples")));
+    }
     let objection = objection(&source, action, reason.as_deref(), &except);
     let constraints = constraints.unwrap_or_default();
     Ok(Capability {
@@ -132,29 +184,35 @@ fn read_action(field: &Field<'_>) -> Result<Action, Problem> {
     known.ok_or_else(|| field.invalid(&"an action is allow, deny, require_review or pass"))
 }
 
-fn read_exception(field: &Field<'_>, action: Action) -> Result<Condition, Problem> {
+fn read_exception(
+    field: &Field<'_>,
+    action: Action,
+    counted: &mut Counted,
+) -> Result<Condition, Problem> {
     // An exception to an objection lets through, so a program counts as it is written; an exception
     // to a permission takes away.
-    let condition = read_condition(field, action, !action.objects())?;
+    let condition = read_condition(field, true, !action.objects(), counted)?;
     if condition == Condition::default() {
         return Err(field.invalid(&"an empty exception would lift the rule altogether"));
     }
     Ok(condition)
 }
 
-/// Reads a condition of a rule; `any_folder` is that of [`Commands`].
+/// Reads a condition of a rule; `careless` is whether paths are read carelessly as well, `any_folder`
+/// that of [`Commands`].
 fn read_condition(
     field: &Field<'_>,
-    action: Action,
+    careless: bool,
     any_folder: bool,
+    counted: &mut Counted,
 ) -> Result<Condition, Problem> {
     let [syscalls, paths, tags, actors, modes, states, commands] = field.fields(CONDITION)?;
     let names = |field: Option<Field<'_>>| field.map(|field| read_names(&field)).transpose();
-    let paths = paths.map(|field| read_globs(&field)).transpose()?;
+    let paths = paths.map(|field| read_globs(&field, counted)).transpose()?;
     let folded = |globs: &Vec<Glob>| globs.iter().map(Glob::folded).collect();
     Ok(Condition {
-        syscalls: syscalls.map(|field| read_syscalls(&field)).transpose()?,
-        careless: paths.as_ref().filter(|_| action.objects()).map(folded),
+        syscalls: syscalls.map(|field| read_syscalls(&field, counted)).transpose()?,
+        careless: paths.as_ref().filter(|_| careless).map(folded),
         paths,
         caller_tags: names(tags)?,
         actors: names(actors)?,
@@ -164,12 +222,18 @@ fn read_condition(
     })
 }
 
-fn read_syscalls(field: &Field<'_>) -> Result<Vec<Syscalls>, Problem> {
+fn read_syscalls(field: &Field<'_>, counted: &mut Counted) -> Result<Vec<Syscalls>, Problem> {
     let items = field.one_or_more()?;
     if items.is_empty() {
         return Err(field.invalid(&"a rule for no call never applies"));
     }
-    items.iter().map(|(item, text)| read_syscall(item, text)).collect()
+    counted.calls = counted.calls.saturating_add(items.len());
+    if counted.calls > MAX_CALLS_NAMED {
+        return Err(field.invalid(&"the calls that the file names are too many by now"));
+    }
+    let mut seen = BTreeSet::new();
+    let new = items.iter().filter(|(_, text)| seen.insert(*text));
+    new.map(|(item, text)| read_syscall(item, text)).collect()
 }
 
 fn read_syscall(field: &Field<'_>, text: &str) -> Result<Syscalls, Problem> {
@@ -190,12 +254,18 @@ fn read_syscall(field: &Field<'_>, text: &str) -> Result<Syscalls, Problem> {
 }
 
 /// Globs; an empty list is possible and matches nothing, which is warned of.
-pub(super) fn read_globs(field: &Field<'_>) -> Result<Vec<Glob>, Problem> {
+pub(super) fn read_globs(field: &Field<'_>, counted: &mut Counted) -> Result<Vec<Glob>, Problem> {
     let items = field.one_or_more()?;
-    items
-        .iter()
-        .map(|(item, text)| Glob::parse(text).map_err(|error| item.invalid(&error)))
-        .collect()
+    let mut globs = Vec::with_capacity(items.len());
+    for (item, text) in items {
+        let glob = Glob::parse(text).map_err(|error| item.invalid(&error))?;
+        counted.glob_parts = counted.glob_parts.saturating_add(glob.parts());
+        if counted.glob_parts > MAX_GLOB_PARTS {
+            return Err(item.invalid(&"the globs of the file are too many by now"));
+        }
+        globs.push(glob);
+    }
+    Ok(globs)
 }
 
 fn read_names(field: &Field<'_>) -> Result<BTreeSet<String>, Problem> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fluffy_base::ProjectPath;
 
-use super::rules::read_globs;
+use super::rules::{Counted, read_globs};
 use crate::glob::Glob;
 use crate::yaml::{Field, Problem};
 
@@ -30,6 +30,7 @@ pub type NetworkWhitelist = BTreeMap<String, Vec<String>>;
 pub(super) fn read_exemptions(field: &Field<'_>) -> Result<Exemptions, Problem> {
     let sections = field.fields(EXEMPTIONS)?;
     let mut exemptions = Exemptions::new();
+    let mut counted = Counted::default();
     for (category, section) in EXEMPTIONS.into_iter().zip(sections) {
         let Some(section) = section else { continue };
         let [paths, condition] = section.fields(["path_glob", "condition"])?;
@@ -41,7 +42,8 @@ pub(super) fn read_exemptions(field: &Field<'_>) -> Result<Exemptions, Problem> 
                 return Err(condition.invalid(&"the only condition is `type_only_change`"));
             }
         };
-        exemptions.insert(category, Exemption { paths: read_globs(&paths)?, type_only });
+        exemptions
+            .insert(category, Exemption { paths: read_globs(&paths, &mut counted)?, type_only });
     }
     Ok(exemptions)
 }

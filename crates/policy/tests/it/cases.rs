@@ -610,6 +610,11 @@ fn case_47_a_rule_that_objects_knows_a_path_by_every_reading() {
     check(&lines, &call("fs.read", &["Private/README.md"]), "allow");
     check(&lines, &call("fs.read", &["src/Main.rs"]), "allow");
     check(&["allow: { syscall: fs.read, path_glob: [a] }"], &call("fs.read", &["A"]), "deny");
+    let holes = ["allow: { syscall: fs.read };except: [{ path_glob: [.env, Key] }]"];
+    for path in [".env", ".ENV", ".env ", "key", "KEY", "Key"] {
+        check(&holes, &call("fs.read", &[path]), "deny");
+    }
+    check(&holes, &call("fs.read", &["README"]), "allow");
     let all =
         ["deny: { syscall: '*' };except: [{ path_glob: ['src/*.md'] }]", "allow: { syscall: '*' }"];
     check(&all, &call("fs.read", &["src/a.md"]), "allow");

@@ -264,8 +264,12 @@ fn holds(condition: &Condition, call: &Call, place: Place<'_>, small: bool) -> b
 }
 
 fn applies(rule: &Rule, call: &Call, place: Place<'_>, small: bool) -> bool {
-    holds(&rule.condition, call, place, small)
-        && !rule.except.iter().any(|except| holds(except, call, place, small))
+    let readings: &[bool] = match rule.action {
+        "allow" if matches!(place, Place::Path(_)) => &[false, true],
+        _ => &[small],
+    };
+    let excepted = |except| readings.iter().any(|small| holds(except, call, place, *small));
+    holds(&rule.condition, call, place, small) && !rule.except.iter().any(excepted)
 }
 
 /// What one rule says to one place.

@@ -333,3 +333,40 @@ fn the_smaller_sections_are_read_as_strictly() {
         assert_eq!(refusal(text), expected);
     }
 }
+
+/// A proposed policy is read before a person looks at it, so that its author may be the model.
+#[test]
+fn what_would_take_long_to_read_is_an_error() {
+    let told = |rules: String| {
+        let told = refusal(&format!("capabilities:\n{rules}"));
+        told.split(": ").last().unwrap().to_owned()
+    };
+    let rule = |n: usize, call: &str, rest: &str| {
+        format!("  - {{ name: r{n}, match: {{ syscall: {call}{rest} }}, action: allow }}\n")
+    };
+    assert_eq!(told("  - 0\n".repeat(10_001)), "a policy has at most 10000 rules");
+    let names = |count: usize| {
+        let names: Vec<_> = (0..count).map(|n| format!("x{n}")).collect();
+        format!("[{}]", names.join(", "))
+    };
+    let calls = rule(0, &names(1_001), "");
+    assert_eq!(told(calls), "rules name at most 1000 different calls");
+    let repeated = rule(0, &format!("[{}]", vec!["x"; 100_001].join(",")), "");
+    assert_eq!(told(repeated), "the calls that the file names are too many by now");
+    let braces = format!(", path_glob: ['{}*']", "{a,b}".repeat(10));
+    let globs = (0..100).map(|n| rule(n, "x", &braces)).collect();
+    assert_eq!(told(globs), "the globs of the file are too many by now");
+    let glob = format!(", path_glob: ['{}']", "a*".repeat(40));
+    let wide = (1..100).map(|n| rule(n, "'*'", &glob)).collect::<String>();
+    assert_eq!(
+        told(rule(0, &names(900), "") + &wide),
+        "too many globs in rules for many calls; name fewer calls, or use fewer globs"
+    );
+    let examples = vec!["a"; 10_001].join(", ");
+    assert_eq!(
+        told(format!(
+            "  - {{ name: r, match: {{ syscall: x }}, action: allow, allows: [{examples}] }}\n"
+        )),
+        "a policy has at most 10000 examples"
+    );
+}
