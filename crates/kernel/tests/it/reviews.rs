@@ -10,7 +10,8 @@ use fluffy_kernel::{
     Tool, ToolError, ToolSpec,
 };
 use fluffy_policy::{
-    ContainerId, DEFAULT_TOKEN_TTL, Glob, Part, Peer, Shape, TokenId, TokenScope, shape_of,
+    ContainerId, DEFAULT_TOKEN_TTL, Glob, Isolation, Part, Peer, Shape, TokenId, TokenScope,
+    shape_of,
 };
 use serde_json::{Value, json};
 
@@ -376,4 +377,51 @@ fn what_is_known_of_the_sender_is_recorded_with_the_decision() {
     assert_eq!(told.workflow_state.as_deref(), Some("planning"));
     assert_eq!(told.metadata["session_mode"], "code");
     assert_eq!(told.metadata["caller_tags"], r#"["core_plugin"]"#);
+}
+
+#[test]
+fn lesson_l21_no_argument_of_a_call_changes_where_it_runs_or_what_a_rule_demands() {
+    let sandboxed = RULES.replace(
+        "path_glob: ['src/**'] }, action: allow }",
+        "path_glob: ['src/**'] }, action: allow, constraints: { require_sandbox: L2 } }",
+    );
+    let (lab, runs) = (Lab::new(), Runs::default());
+    let boot = |shape: Shape| {
+        let mut config = lab.config_with(&sandboxed, vec![]);
+        let tool = Declared { shape, runs: runs.clone() };
+        config.registry.register(Box::new(tool)).unwrap();
+        Kernel::boot(config).unwrap()
+    };
+    let inside = *shape_of("fs.write").unwrap();
+    let kernel = boot(inside);
+    assert_eq!(ends(&kernel.submit(write("r1", "src/a.rs"))), ALLOWED);
+    kernel.close().unwrap();
+    // The same tool declared to run in the kernel: nothing that a request says makes up for it.
+    let kernel = boot(Shape { isolation: Isolation::Kernel, ..inside });
+    for more in
+        ["", r#","isolation":"sandbox""#, r#","sandbox":"L2""#, r#","require_sandbox":"L2""#]
+    {
+        let params = format!(r#"{{"path":"src/a.rs","content":"x"{more}}}"#);
+        let receipt = kernel.submit(call("r2", "fs.write", &params));
+        assert_eq!(ends(&receipt), DENIED, "{more}");
+        assert!(error(&receipt).contains("`require_sandbox` demands"), "{receipt:?}");
+    }
+    assert_eq!(runs.count(), 1);
+}
+
+/// `fs.write` with a shape of the test's own.
+struct Declared {
+    shape: Shape,
+    runs: Runs,
+}
+
+impl Tool for Declared {
+    fn spec(&self) -> ToolSpec {
+        let usual = Shaped { name: "fs.write", runs: self.runs.clone() };
+        ToolSpec { shape: self.shape, ..usual.spec() }
+    }
+
+    fn run(&self, _: &fluffy_base::Json) -> Result<Value, ToolError> {
+        Ok(json!(self.runs.add()))
+    }
 }
