@@ -3,8 +3,8 @@
 use fluffy_base::{ByteSize, KernelRequest, KernelState, ProjectPath};
 use fluffy_ledger::{Detail, EventType};
 use fluffy_policy::{
-    Caller, Checked, Decided, Facts, Glob, Grant, Layer, Peer, Reason, Subject, Token, TokenCall,
-    TokenError, TokenId, TokenRefusal, TokenScope, Verdict, decide,
+    Caller, Checked, Decided, Facts, Glob, Grant, Layer, Peer, Reason, Source, Subject, Token,
+    TokenCall, TokenError, TokenId, TokenRefusal, TokenScope, Verdict, decide,
 };
 
 use crate::answer::halted_text;
@@ -144,7 +144,7 @@ pub(crate) fn caller(context: &CallContext, token: Option<&Checked>) -> Caller {
         tags: context.tags.clone(),
         mode: context.mode.clone(),
         workflow_state: context.workflow_state.clone(),
-        token: token.map(|token| name_of(token.token())),
+        token: token.map(|token| Source::new(Layer::Token, &name_of(token.token()))),
         wants_token: false,
     }
 }

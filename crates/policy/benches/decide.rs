@@ -15,8 +15,8 @@ use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use fluffy_base::{Digest, Json, KernelRequest, KernelState, ProjectPath, SeededIds};
 use fluffy_policy::{
-    BuiltIn, Caller, ContainerId, DEFAULT_TOKEN_TTL, Decided, Facts, Glob, Grant, Isolation,
-    PastDecision, Peer, PolicyFile, Rule, Strength, Subject, TokenBook, TokenCall, TokenId,
+    BuiltIn, Caller, ContainerId, DEFAULT_TOKEN_TTL, Decided, Facts, Glob, Grant, Isolation, Layer,
+    PastDecision, Peer, PolicyFile, Rule, Source, Strength, Subject, TokenBook, TokenCall, TokenId,
     TokenScope, decide, try_on,
 };
 
@@ -164,7 +164,10 @@ fn with_token(bencher: Bencher<'_, '_>, count: usize) {
     let mut book = TokenBook::default();
     let digest: Digest = policy.digest();
     book.issue(NOW, Grant { policy: digest, peer: peer.clone(), scope, id }).unwrap();
-    let caller = Caller { token: Some("token-0123456789abcdef".to_owned()), ..Caller::default() };
+    let caller = Caller {
+        token: Some(Source::new(Layer::Token, "token-0123456789abcdef")),
+        ..Caller::default()
+    };
     let (mut round, mut nonce) = (subjects.iter().cycle(), 0);
     bencher.bench_local(|| {
         let subject = round.next().unwrap();

@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 
 use fluffy_base::{Json, KernelRequest, KernelState, ProjectPath};
 
+use crate::verdict::Source;
+
 /// What a rule may look at.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
@@ -56,8 +58,8 @@ pub struct Caller {
     pub mode: Option<String>,
     /// State of the test-first workflow.
     pub workflow_state: Option<String>,
-    /// Id of the capability token that was found valid for this call.
-    pub token: Option<String>,
+    /// The capability token that was found valid for this call, as the rule that it stands for.
+    pub token: Option<Source>,
     /// Whether this is the decision on issuing a token, which itself needs none.
     pub wants_token: bool,
 }

@@ -71,7 +71,7 @@ pub fn decide<'r>(rules: impl Iterator<Item = &'r dyn Rule> + Clone, facts: &Fac
     let late = |rule: &&dyn Rule| rule.layer() == Layer::Extension;
     let mut verdict = fold(rules.clone().filter(heard).filter(|rule| !late(rule)), facts);
     if let Some(token) = &facts.caller.token {
-        verdict = verdict.join(Verdict::Allow(Source::new(Layer::Token, token)));
+        verdict = verdict.join(Verdict::Allow(token.clone()));
     }
     if !matches!(verdict, Verdict::Deny(_)) {
         verdict = verdict.join(fold(rules.clone().filter(heard).filter(late), facts));

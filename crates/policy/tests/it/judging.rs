@@ -72,7 +72,7 @@ impl Call {
     }
 
     pub(crate) fn with_token(mut self) -> Self {
-        self.caller.token = Some("token-1".to_owned());
+        self.caller.token = Some(Source::new(Layer::Token, "token-1"));
         self
     }
 
