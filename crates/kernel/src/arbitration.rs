@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use fluffy_base::{Json, KernelRequest, KernelState, ToolCall};
+use fluffy_ledger::Detail;
 use fluffy_policy::{
     BuiltIn, Caller, Decided, Facts, Layer, Reason, Reasons, Rule, Subject, Verdict, decide, fold,
 };
 
+use crate::narrate;
 use crate::policy_store::InForce;
 use crate::registry::OnlyRegistered;
 use crate::review::Approved;
@@ -114,6 +116,15 @@ impl Arbiter {
             Verdict::Allow(_) => Ruling::let_through(request),
         };
         (decided, ruling)
+    }
+}
+
+impl Circumstances {
+    /// Notes who agreed, where somebody had to.
+    pub(crate) fn note_approval(&self, detail: &mut Detail) {
+        if let Some(approved) = &self.approved {
+            narrate::agreed(detail, approved.by());
+        }
     }
 }
 

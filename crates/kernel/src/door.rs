@@ -3,7 +3,8 @@
 //! The same lock orders decisions against a halt: what is entered into the ledger is entered by the
 //! holder, so that after the halt's entry nothing is allowed.
 //!
-//! **Invariant.** The door is never held while waiting for a disk or a tool.
+//! **Invariant.** The door is never held while waiting for a disk, a tool or a person; for a rule in
+//! another process at most as long as that rule's limit.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};

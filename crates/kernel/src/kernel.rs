@@ -336,9 +336,13 @@ impl Kernel {
                 self.enter(&door, walk, record, Answer::denied(&decided)).and_then(answered)
             }
             Ruling::Accepted => {
+                known.note_approval(&mut record.detail);
                 self.enter(&door, walk, record, Answer::accepted()).and_then(answered)
             }
-            Ruling::Permitted(permit) => self.prepare(&door, walk, record, (permit, token)),
+            Ruling::Permitted(permit) => {
+                known.note_approval(&mut record.detail);
+                self.prepare(&door, walk, record, (permit, token))
+            }
         }
     }
 

@@ -139,6 +139,12 @@ pub(crate) fn judged(detail: &mut Detail, decided: &Decided) {
     }
 }
 
+/// Writes into a detail that a person agreed to what rules objected to: nothing was denied.
+pub(crate) fn agreed(detail: &mut Detail, by: &str) {
+    detail.deny_reason = None;
+    detail.metadata.insert("approved_by", bounded(by, MAX_NAME));
+}
+
 /// A denial in words: who denied, and every reason.
 pub(crate) fn reason_text(reasons: &Reasons) -> String {
     let who = match reasons.primary().layer() {

@@ -140,6 +140,10 @@ fn a_yes_is_recorded_before_the_call_runs_and_a_no_runs_nothing() {
             let at = |event: &str| told.iter().position(|told| told == event).unwrap();
             assert!(at("human_decision") < at("tool_execute"), "{told:?}");
             assert!(at("tool_execute") < at("tool_result"), "{told:?}");
+            let entries = lab.entries();
+            let allowed = detail(&entries[at("tool_execute")]);
+            assert_eq!(allowed.policy_decision.as_deref(), Some("review_required"));
+            assert_eq!((allowed.deny_reason, &*allowed.metadata["approved_by"]), (None, "zoe"));
         } else {
             assert!(error(&receipt).contains("(reviewed: zoe refused)"), "{receipt:?}");
             assert!(!told.contains(&"tool_execute".to_owned()));
