@@ -13,7 +13,7 @@ fn blocks(language: &str) -> Vec<&'static str> {
 #[test]
 fn every_policy_in_the_document_is_understood_without_warnings() {
     let policies = blocks("yaml");
-    assert_eq!(policies.len(), 2);
+    assert_eq!(policies.len(), 3);
     for text in policies {
         let policy = PolicyFile::parse("docs/policy.md", text).unwrap();
         assert_eq!(policy.warnings(), []);
@@ -24,11 +24,13 @@ fn every_policy_in_the_document_is_understood_without_warnings() {
 fn the_document_names_every_built_in_rule_every_action_and_every_key() {
     let expected = "capabilities: [{ name: a, match: 1, action: allow }]";
     let told = PolicyFile::parse("p", expected).unwrap_err().to_string();
-    let keys = told.split('`').skip(3).step_by(2).map(str::to_owned);
+    let whole = PolicyFile::parse("p", "[]").unwrap_err().to_string();
+    let keys = [&told, &whole].into_iter().flat_map(|text| text.split('`').skip(3).step_by(2));
+    let keys = keys.map(str::to_owned);
     let names = BuiltIn::names().map(str::to_owned);
     let actions = Action::ALL.map(|action| action.name().to_owned());
     let all: Vec<_> = keys.chain(names).chain(actions).collect();
-    assert!(all.len() >= 7 + 7 + 4, "{all:?}");
+    assert!(all.len() >= 7 + 7 + 7 + 4, "{all:?}");
     for name in all {
         assert!(DOCUMENT.contains(&format!("`{name}`")), "{name}");
     }
