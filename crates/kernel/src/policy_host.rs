@@ -210,9 +210,10 @@ impl Rule for HostedRule {
 
 /// What rule files are told: the one place that knows where each member comes from.
 fn input<'a>(facts: &Facts<'a>) -> ExtensionInput<'a> {
+    let root = facts.subject.root.then_some(".");
     ExtensionInput {
         syscall: facts.tool(),
-        paths: facts.subject.paths.iter().map(ProjectPath::as_str).collect(),
+        paths: facts.subject.paths.iter().map(ProjectPath::as_str).chain(root).collect(),
         actor: facts.actor(),
         caller_tags: facts.caller.tags.iter().map(String::as_str).collect(),
         intent: facts.intent(),
@@ -386,6 +387,7 @@ fn now() -> Instant {
 #[cfg(test)]
 mod tests {
     use fluffy_base::{KernelRequest, KernelState};
+    use fluffy_policy::Subject;
 
     use super::*;
 
@@ -434,6 +436,18 @@ mod tests {
         denied("and cannot be started again: the policy host cannot be started");
         assert_eq!(host.state().failures, 5);
         assert_eq!(host.pid(), None);
+    }
+
+    #[test]
+    fn a_rule_file_is_told_every_target_of_a_call() {
+        let request = KernelRequest::intent_only("r", "a", "i");
+        let subject = Subject {
+            paths: vec![ProjectPath::parse("src/a.rs").unwrap()],
+            root: true,
+            ..Subject::default()
+        };
+        let facts = Facts::new(&request, KernelState::Idle).about(&subject);
+        assert_eq!(input(&facts).paths, ["src/a.rs", "."]);
     }
 
     #[test]

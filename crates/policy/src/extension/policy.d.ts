@@ -30,7 +30,7 @@
 interface PolicyRequest {
   /** The tool to run, such as `"fs.write"` or `"shell.run"`; null if the request only states an intent. */
   readonly syscall: string | null;
-  /** The files the request is about, relative to the project and normalised: `"src/a.rs"`. */
+  /** What the request is about, relative to the project and normalised: `"src/a.rs"`; `"."` is all of it. */
   readonly paths: readonly string[];
   /** Who asks, such as `"model"` or `"user"`. */
   readonly actor: string;
