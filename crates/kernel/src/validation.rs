@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use fluffy_base::{KernelRequest, is_blank, masked, normalised};
-use fluffy_policy::{Facts, Layer, Reason, Rule, Verdict};
+use fluffy_policy::{Facts, Layer, Reason, Rule, Verdict, canonical_call};
 
 use crate::Ambiguity;
 
@@ -19,6 +19,10 @@ pub(crate) fn normalise(mut request: KernelRequest) -> KernelRequest {
     replace(&mut request.intent, masked);
     if let Some(call) = &mut request.tool_call {
         replace(&mut call.name, normalised);
+        replace(&mut call.name, |name| match canonical_call(name) {
+            same if same == name => Cow::Borrowed(name),
+            other => Cow::Owned(other.to_owned()),
+        });
     }
     request
 }

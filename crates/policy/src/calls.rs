@@ -133,8 +133,17 @@ impl Subject {
     }
 }
 
+/// The one name of a call that has two. Requests and rules mean the same call by either.
+pub fn canonical_call(name: &str) -> &str {
+    match name {
+        "shell.exec" => "shell.run",
+        other => other,
+    }
+}
+
 /// The shape of a tool of ours, by name; of plugins the registry knows it.
 pub fn shape_of(syscall: &str) -> Option<&'static Shape> {
+    let syscall = canonical_call(syscall);
     CALLS.iter().find(|(name, _)| *name == syscall).map(|(_, shape)| shape)
 }
 
@@ -193,6 +202,15 @@ mod tests {
     fn paths(tool: &str, params: Value) -> Vec<String> {
         let subject = subject(tool, params).unwrap();
         subject.paths.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_call_of_two_names_is_one_call() {
+        assert_eq!(canonical_call("shell.exec"), "shell.run");
+        assert_eq!(shape_of("shell.exec"), shape_of("shell.run"));
+        for name in known_calls() {
+            assert_eq!(canonical_call(name), name);
+        }
     }
 
     #[test]

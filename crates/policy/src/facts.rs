@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use fluffy_base::{Json, KernelRequest, KernelState, ProjectPath};
 
+use crate::calls::canonical_call;
 use crate::verdict::Source;
 
 /// What a rule may look at.
@@ -108,9 +109,9 @@ impl<'a> Facts<'a> {
         &self.request.intent
     }
 
-    /// The tool to run, if any.
+    /// The tool to run, if any, by its one name.
     pub fn tool(&self) -> Option<&'a str> {
-        self.request.tool_call.as_ref().map(|call| call.name.as_str())
+        self.request.tool_call.as_ref().map(|call| canonical_call(&call.name))
     }
 
     /// The parameters of the tool, if one is to run.

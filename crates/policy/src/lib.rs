@@ -37,7 +37,7 @@ mod whole;
 mod yaml;
 
 pub use builtin::{BuiltIn, Part};
-pub use calls::{CallError, Shape, known_calls, shape_of};
+pub use calls::{CallError, Shape, canonical_call, known_calls, shape_of};
 pub use capabilities::Capabilities;
 pub use capability::Action;
 pub use cases::{Case, SAMPLE_ACTOR, SampleCall, read_cases, refused_path};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use fluffy_base::{ByteSize, normalised};
 
+use crate::calls::canonical_call;
 use crate::capability::{Action, Capability, Constraints, Example, Expected};
 use crate::condition::{Commands, Condition, Syscalls};
 use crate::glob::Glob;
@@ -246,7 +247,7 @@ fn read_syscall(field: &Field<'_>, text: &str) -> Result<Syscalls, Problem> {
     }
     match text.strip_suffix(".*") {
         Some(group) if group.split('.').all(plain) => Ok(Syscalls::Group(format!("{group}."))),
-        None if text.split('.').all(plain) => Ok(Syscalls::Named(text.to_owned())),
+        None if text.split('.').all(plain) => Ok(Syscalls::Named(canonical_call(text).to_owned())),
         Some(_) | None => {
             Err(field.invalid(&"a call is a name such as `fs.write`, a group `fs.*`, or `*`"))
         }

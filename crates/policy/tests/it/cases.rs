@@ -251,6 +251,20 @@ fn case_20_an_extension_that_crashes_denies() {
 }
 
 #[test]
+fn case_54_a_call_of_two_names_is_one_call_to_rules_and_requests() {
+    for ruled in ["shell.run", "shell.exec"] {
+        let deny = format!("deny: {{ syscall: {ruled}, command: rm }}");
+        for asked in ["shell.run", "shell.exec"] {
+            check(
+                &[&deny, "allow: { syscall: '*' }"],
+                &call(asked, &["."]).command(&["rm"]),
+                "deny",
+            );
+        }
+    }
+}
+
+#[test]
 fn lesson_l22_an_extension_without_an_answer_does_not_abstain() {
     let allowing = Says::new(Layer::Extension, allows);
     let crashing = Says::new(Layer::Extension, panics);
