@@ -1,4 +1,6 @@
-//! What tests of several crates need: projects in temporary directories.
+//! What tests of several crates need: projects in temporary directories, and the contracts of seams.
+
+pub mod runtime_contract;
 
 use std::path::{Path, PathBuf};
 

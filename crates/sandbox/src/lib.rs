@@ -1,0 +1,31 @@
+//! Runs a job in isolation and hands back what it left.
+//!
+//! A [`Config`] says what a sandbox is made of: it comes from a [`Template`] and can only be narrowed.
+//! A [`Job`] says what runs in it. A [`Runtime`] makes a [`Sandbox`] of the two, which runs once and is
+//! taken away with everything that it started. What it wrote lies in its [`Volume`], and [`harvest`]
+//! reads that as one reads a stranger's parcel.
+//!
+//! **Invariant.** There is no unsandboxed mode: where isolation cannot be had, nothing runs.
+
+mod config;
+pub mod harvest;
+mod job;
+mod limits;
+mod native;
+mod network;
+mod profile;
+pub mod proxy;
+mod runtime;
+mod template;
+mod volume;
+
+pub use config::{Changes, Config, ConfigError, Shown, Workspace};
+pub use job::{Captured, End, Input, Job, Limit, Outcome, Output, Stream, Usage, Watcher};
+pub use limits::Limits;
+pub use native::seccomp::{Refused, refused};
+pub use native::{Native, NativeOptions, sandbox_init};
+pub use network::Network;
+pub use profile::Profile;
+pub use runtime::{Failure, Health, Inspection, Runtime, RuntimeError, Sandbox, State, Swept};
+pub use template::Template;
+pub use volume::{Store, Volume};

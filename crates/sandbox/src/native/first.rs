@@ -1,0 +1,156 @@
+//! The first process of a sandbox: builds it, starts the job, and reaps what the job leaves.
+//!
+//! It is number 1 in the sandbox's process namespace: when it ends, the operating system kills everything in
+//! it. It ends when the job has, and when the kernel has.
+//!
+//! **Invariant.** The job cannot look into this process or send it a signal that it would obey: it keeps
+//! capabilities that the job lacks and is not dumpable.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::net::TcpListener;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::process::ExitCode;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use rustix::process::{
+    DumpableBehavior, Gid, Pid, Uid, WaitOptions, WaitStatus, set_dumpable_behavior, wait,
+};
+use rustix::thread::{set_thread_res_gid, set_thread_res_uid};
+
+use super::control::{self, Message};
+use super::init::{Broken, Gear, INSIDE, Step, report};
+use super::mounts::{self, Taken};
+use super::payload;
+use super::spec::Spec;
+use super::sys::{self, Side};
+
+/// Where the proxy is found inside, by address and by path.
+pub(super) const PROXY_PORT: u16 = 3128;
+pub(super) const PROXY_SOCKET: &str = "run/fluffy/proxy.sock";
+
+/// The first process's whole life.
+pub(super) fn run(socket: &UnixStream, spec: &Spec, gear: Gear, taken: Option<Taken>) -> ExitCode {
+    match set_up(socket, spec, taken).and_then(|ended| start(socket, spec, gear, &ended)) {
+        Ok(code) => code,
+        Err(broken) => {
+            report(socket, &broken);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Builds everything that the job will see. Gives a descriptor that tells of children that ended.
+fn set_up(socket: &UnixStream, spec: &Spec, taken: Option<Taken>) -> Result<OwnedFd, Broken> {
+    let (uid, gid) = (Uid::from_raw(INSIDE), Gid::from_raw(INSIDE));
+    set_thread_res_gid(gid, gid, gid).step("becoming the sandbox's group")?;
+    set_thread_res_uid(uid, uid, uid).step("becoming the sandbox's user")?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).step("hiding the first process")?;
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    rustix::system::sethostname(b"sandbox").step("setting the host name")?;
+    loopback().step("switching the loopback device on")?;
+    let taken = match taken {
+        Some(taken) => taken,
+        None => Taken::take(spec, None)?,
+    };
+    let (built, listeners) = mounts::build(spec, taken, || listeners(spec.proxy))?;
+    let ready = Message::Ready { volume: built.volume.is_some(), listeners: !listeners.is_empty() };
+    let fds: Vec<OwnedFd> = built.volume.into_iter().chain(listeners).collect();
+    control::send(socket, &ready, &fds).step("reporting that the sandbox stands")?;
+    sys::children_ended().step("listening for children")
+}
+
+fn loopback() -> io::Result<()> {
+    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    sys::loopback_up(socket.as_fd())
+}
+
+/// The proxy's two doors, made inside and answered outside.
+fn listeners(wanted: bool) -> Result<Vec<OwnedFd>, Broken> {
+    if !wanted {
+        return Ok(Vec::new());
+    }
+    let step = "listening for the proxy";
+    let inet = TcpListener::bind(("127.0.0.1", PROXY_PORT)).step(step)?;
+    let unix = UnixListener::bind(PROXY_SOCKET).step(step)?;
+    rustix::fs::chmod(PROXY_SOCKET, rustix::fs::Mode::from_raw_mode(0o666)).step(step)?;
+    Ok(vec![inet.into(), unix.into()])
+}
+
+fn start(
+    socket: &UnixStream,
+    spec: &Spec,
+    gear: Gear,
+    ended: &OwnedFd,
+) -> Result<ExitCode, Broken> {
+    match sys::fork().step("starting the job")? {
+        Side::Child(()) => Ok(payload::run(socket, spec, gear)),
+        Side::Parent(pid) => {
+            // The streams end with the job, not with this process.
+            drop(gear);
+            let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+            let pid = pid.ok_or(io::ErrorKind::InvalidData).step("starting the job")?;
+            Ok(reap(socket, pid, ended))
+        }
+    }
+}
+
+/// Reaps children until the job ends, passing on signals that the kernel asks for.
+fn reap(socket: &UnixStream, job: Pid, ended: &OwnedFd) -> ExitCode {
+    loop {
+        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
+            if pid == job {
+                tell_end(socket, status);
+                return ExitCode::SUCCESS;
+            }
+        }
+        let mut doors = [PollFd::new(socket, PollFlags::IN), PollFd::new(ended, PollFlags::IN)];
+        if poll(&mut doors, None).is_err() {
+            continue;
+        }
+        let [kernel, children] = doors;
+        if !children.revents().is_empty() {
+            forget_signals(ended);
+        }
+        if !kernel.revents().is_empty() {
+            let mut signal = [0];
+            match (&*socket).read(&mut signal) {
+                Ok(1) => sys::signal_all(signal[0].into()),
+                // The kernel is gone: so is the sandbox, with the end of this process.
+                _ => return ExitCode::FAILURE,
+            }
+        }
+    }
+}
+
+/// Reads the notices of ended children away; `wait` tells who they are.
+fn forget_signals(ended: &OwnedFd) {
+    let Ok(copy) = ended.try_clone() else { return };
+    let mut file = File::from(copy);
+    let mut notice = [0; 128];
+    while matches!(file.read(&mut notice), Ok(read) if read > 0) {}
+}
+
+fn tell_end(socket: &UnixStream, status: WaitStatus) {
+    let usage = std::fs::read_to_string("/proc/self/stat").ok().and_then(|stat| children_us(&stat));
+    let message = Message::Ended {
+        code: status.exit_status(),
+        signal: status.terminating_signal(),
+        cpu_us: usage.unwrap_or(0),
+    };
+    // If the kernel is gone, nobody wants to know.
+    let _gone = control::send(socket, &message, &[]);
+}
+
+/// The processor time of all reaped children, out of `/proc/self/stat`.
+fn children_us(stat: &str) -> Option<u64> {
+    // The name may hold anything, but it ends with the last parenthesis.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_ascii_whitespace().skip(13);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    // A hundred ticks a second on every Linux.
+    (user + system).checked_mul(10_000)
+}

@@ -1,0 +1,115 @@
+//! What one run of the driver owns on this machine, so that the next can tell what a killed one left.
+//!
+//! An instance is a directory with a lock that its process holds as long as it lives. Names of control groups
+//! begin with the instance's name, volumes lie in its directory: whatever belongs to an instance whose lock is
+//! free is left over, and nothing else is.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fluffy_base::{IdSource as _, SystemIds};
+use rustix::fs::{FlockOperation, flock};
+
+use crate::runtime::Swept;
+use crate::volume::remove_tree;
+
+use super::cgroup::Groups;
+
+/// The file that the process of an instance keeps locked.
+const LOCK: &str = "lock";
+
+/// One run of the driver.
+#[derive(Debug)]
+pub(super) struct Instance {
+    name: String,
+    directory: PathBuf,
+    count: AtomicU64,
+    _lock: File,
+}
+
+impl Instance {
+    /// A new one below this directory.
+    #[expect(clippy::disallowed_methods, reason = "the one place that writes what an instance is")]
+    pub(super) fn begin(state: &Path) -> io::Result<Self> {
+        fs::create_dir_all(state)?;
+        let _alone = alone_in(state)?;
+        let random = SystemIds.fresh().ok_or(io::ErrorKind::Unsupported)?;
+        let name: String = random.iter().take(5).map(|byte| format!("{byte:02x}")).collect();
+        let directory = state.join(&name);
+        fs::create_dir(&directory)?;
+        let lock = File::create(directory.join(LOCK))?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Self { name, directory, count: AtomicU64::new(0), _lock: lock })
+    }
+
+    /// A name for a sandbox that nothing else has.
+    pub(super) fn next_name(&self) -> String {
+        format!("fluffy-{}-{}", self.name, self.count.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// A fresh directory for a volume.
+    pub(super) fn volume(&self) -> io::Result<PathBuf> {
+        let directory = self.directory.join(self.next_name());
+        fs::create_dir(&directory)?;
+        fs::create_dir(directory.join("upper"))?;
+        fs::create_dir(directory.join("work"))?;
+        Ok(directory)
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        // What cannot be removed now is swept up with the next start.
+        let _left = remove_tree(&self.directory);
+    }
+}
+
+/// Takes away what instances left whose process is gone.
+pub(super) fn sweep(state: &Path, groups: &Groups) -> Swept {
+    let mut swept = Swept::default();
+    let Ok(_alone) = alone_in(state) else { return swept };
+    let Ok(entries) = fs::read_dir(state) else { return swept };
+    for entry in entries.flatten().filter(|entry| is_name(&entry.file_name())) {
+        let directory = entry.path();
+        let free = match File::open(directory.join(LOCK)) {
+            Ok(lock) => flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok(),
+            // Its process was killed before it had one, or while it took everything away.
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        };
+        if free {
+            take_away(&directory, groups, &mut swept);
+        }
+    }
+    swept
+}
+
+/// Whether this is a name that [`Instance::begin`] gives.
+fn is_name(name: &OsStr) -> bool {
+    let digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    name.len() == 10 && name.as_encoded_bytes().iter().all(digit)
+}
+
+/// Keeps everybody else from beginning an instance or sweeping as long as the descriptor is open: what is
+/// seen without a lock then belongs to nobody.
+fn alone_in(state: &Path) -> io::Result<File> {
+    let directory = File::open(state)?;
+    flock(&directory, FlockOperation::LockExclusive)?;
+    Ok(directory)
+}
+
+fn take_away(directory: &Path, groups: &Groups, swept: &mut Swept) {
+    let name = directory.file_name().unwrap_or_default().to_string_lossy();
+    let stale = groups.remove_stale(&format!("fluffy-{name}-"));
+    swept.processes += stale.processes;
+    swept.groups += stale.groups;
+    swept.left += stale.left;
+    let volumes = fs::read_dir(directory)
+        .map_or(0, |entries| entries.flatten().filter(|entry| entry.path().is_dir()).count());
+    match remove_tree(directory) {
+        Ok(()) => swept.directories += volumes + 1,
+        Err(_) => swept.left += 1,
+    }
+}

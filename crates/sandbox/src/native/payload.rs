@@ -1,0 +1,178 @@
+//! The job's process, from fork to exec: gives up everything, checks that it is gone, becomes the program.
+//!
+//! The order matters: what needs a privilege comes before the privilege is given up, Landlock before the
+//! system calls are filtered, and the check last, under all of it.
+
+use std::ffi::CString;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::ExitCode;
+
+use landlock::{
+    ABI, Access as _, AccessFs, CompatLevel, Compatible as _, PathBeneath, PathFd, Ruleset,
+    RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus, Scope,
+};
+use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::thread::{CapabilitySet, CapabilitySets};
+
+use super::control::{self, Message};
+use super::init::{Broken, Gear, Step, report};
+use super::seccomp;
+use super::spec::{Bytes, Command, Rlimits, Spec};
+use super::sys;
+
+/// The newest Landlock that is asked for; an older kernel gives what it has.
+const LANDLOCK: ABI = ABI::V6;
+
+/// Becomes the program, or tells why not.
+pub(super) fn run(socket: &UnixStream, spec: &Spec, gear: Gear) -> ExitCode {
+    match confine(spec, gear).and_then(|()| become_program(&spec.command)) {
+        Ok(error) => {
+            let message = Message::NoProgram { errno: error.raw_os_error().unwrap_or(0) };
+            // If the kernel is gone, nobody wants to know.
+            let _gone = control::send(socket, &message, &[]);
+            ExitCode::FAILURE
+        }
+        Err(broken) => {
+            report(socket, &broken);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn confine(spec: &Spec, gear: Gear) -> Result<(), Broken> {
+    rustix::process::setsid().step("starting a session")?;
+    let [stdin, stdout, stderr] = gear.stdio;
+    rustix::stdio::dup2_stdin(stdin).step("connecting the standard input")?;
+    rustix::stdio::dup2_stdout(stdout).step("connecting the standard output")?;
+    rustix::stdio::dup2_stderr(stderr).step("connecting the standard error")?;
+    rustix::process::chdir(spec.command.cwd.as_path()).step("entering the working directory")?;
+    limit(spec.rlimits).step("setting limits")?;
+    sys::fresh_signals().step("resetting signals")?;
+    outside_is_left(&spec.outside)?;
+    give_up_capabilities().step("giving up capabilities")?;
+    rustix::thread::set_no_new_privs(true).step("giving up new privileges")?;
+    sys::close_on_exec().step("closing descriptors")?;
+    restrict(spec)?;
+    let filter = seccomp::compile(spec.profile).map_err(io::Error::other);
+    let filter = filter.step("compiling the filter of system calls")?;
+    seccomp::install(&filter).map_err(io::Error::other).step("filtering system calls")?;
+    all_is_given_up()
+}
+
+fn limit(limits: Rlimits) -> io::Result<()> {
+    let set = |resource, value| {
+        setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) })
+    };
+    set(Resource::Core, 0)?;
+    set(Resource::Nofile, limits.open_files)?;
+    set(Resource::Fsize, limits.file_bytes)?;
+    set(Resource::Memlock, 64 << 10)?;
+    set(Resource::Msgqueue, 800 << 10)?;
+    for (resource, value) in [(Resource::Nproc, limits.processes), (Resource::Data, limits.data)] {
+        if let Some(value) = value {
+            set(resource, value)?;
+        }
+    }
+    Ok(())
+}
+
+fn give_up_capabilities() -> io::Result<()> {
+    rustix::thread::clear_ambient_capability_set()?;
+    sys::empty_bounding_set()?;
+    let none = CapabilitySet::empty();
+    let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+    Ok(rustix::thread::set_capabilities(None, sets)?)
+}
+
+/// Lets the job read everything that is mounted and write only where it may.
+fn restrict(spec: &Spec) -> Result<(), Broken> {
+    if !spec.landlock {
+        return Ok(());
+    }
+    let read = AccessFs::from_read(LANDLOCK);
+    let all = AccessFs::from_all(LANDLOCK);
+    let make = || -> Result<_, Box<dyn std::error::Error + Send + Sync>> {
+        let mut rules = Ruleset::default()
+            .set_compatibility(CompatLevel::BestEffort)
+            .handle_access(all)?
+            .scope(Scope::from_all(LANDLOCK))?
+            .create()?
+            .add_rule(PathBeneath::new(PathFd::new("/")?, read))?;
+        for path in &spec.writable {
+            rules = rules.add_rule(PathBeneath::new(PathFd::new(path.as_path())?, all))?;
+        }
+        Ok(rules.restrict_self()?.ruleset)
+    };
+    let status = make().map_err(io::Error::other).step("restricting files with Landlock")?;
+    if status == RulesetStatus::NotEnforced {
+        let error = io::Error::from_raw_os_error(libc::EOPNOTSUPP);
+        return Err(Broken { step: "restricting files with Landlock".into(), error });
+    }
+    Ok(())
+}
+
+/// Refuses to go on in a namespace of the kernel's.
+fn outside_is_left(outside: &[(String, Bytes)]) -> Result<(), Broken> {
+    for (name, theirs) in outside {
+        let step = format!("checking the {name} namespace");
+        let ours = std::fs::read_link(format!("/proc/self/ns/{name}")).step(&step)?;
+        if ours.as_os_str() == theirs.0 {
+            return Err(Broken { step, error: io::Error::from_raw_os_error(libc::EPERM) });
+        }
+    }
+    Ok(())
+}
+
+/// Refuses to go on with anything that should be gone.
+fn all_is_given_up() -> Result<(), Broken> {
+    const GONE: &str = "0000000000000000";
+    let wanted = [
+        ("CapInh:", GONE),
+        ("CapPrm:", GONE),
+        ("CapEff:", GONE),
+        ("CapBnd:", GONE),
+        ("CapAmb:", GONE),
+        ("NoNewPrivs:", "1"),
+        ("Seccomp:", "2"),
+    ];
+    let status = std::fs::read_to_string("/proc/self/status").step("checking the confinement")?;
+    for (name, value) in wanted {
+        let found = status.lines().find_map(|line| line.strip_prefix(name));
+        if found.map(str::trim) != Some(value) {
+            let step = format!("checking the confinement ({name} {})", found.unwrap_or("lacking"));
+            return Err(Broken { step, error: io::Error::from_raw_os_error(libc::EPERM) });
+        }
+    }
+    Ok(())
+}
+
+/// Executes the program: as it is named if that is a path, else the first of that name.
+fn become_program(command: &Command) -> Result<io::Error, Broken> {
+    let text =
+        |bytes: &[u8]| CString::new(bytes).map_err(io::Error::from).step("reading the command");
+    let mut args = vec![text(command.program.as_bytes())?];
+    for arg in &command.args {
+        args.push(text(arg.as_bytes())?);
+    }
+    let env: Result<Vec<_>, _> = command.env.iter().map(|pair| text(pair.as_bytes())).collect();
+    let env = env?;
+    let program = command.program.as_path();
+    if program.as_os_str().as_bytes().contains(&b'/') {
+        return Ok(sys::exec(&text(command.program.as_bytes())?, &args, &env));
+    }
+    let mut last = io::Error::from_raw_os_error(libc::ENOENT);
+    for directory in &command.path {
+        let candidate = Path::new(directory.as_path()).join(program);
+        let error = sys::exec(&text(candidate.as_os_str().as_bytes())?, &args, &env);
+        match error.raw_os_error() {
+            Some(libc::ENOENT | libc::ENOTDIR) => {}
+            // Something is there, but not to be run; a later directory may have better.
+            Some(libc::EACCES) => last = error,
+            _ => return Ok(error),
+        }
+    }
+    Ok(last)
+}

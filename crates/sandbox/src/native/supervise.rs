@@ -1,0 +1,532 @@
+//! Watches a running sandbox: reads what it prints, keeps its limits, and says how it ended.
+//!
+//! One thread for each sandbox, which waits on everything at once and never for anything else.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
+
+use crate::config::Config;
+use crate::job::{Captured, End, Limit, Outcome, Stream, Usage, Watcher};
+use crate::limits::Limits;
+use crate::network::Network;
+use crate::proxy::{Listener, Options, Proxy, Sink};
+use crate::runtime::{Failure, RuntimeError};
+
+use super::cgroup::{Group, Part};
+use super::control::{self, Message};
+use super::disk;
+
+/// How often a volume on disk is looked at.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Bytes read from a stream at a time.
+const CHUNK: usize = 64 << 10;
+
+/// A sandbox that runs, as the kernel's other threads reach it.
+pub(super) struct Running {
+    pid: u32,
+    pidfd: OwnedFd,
+    control: UnixStream,
+    group: Arc<Group>,
+    /// Wakes the thread that watches.
+    wake: OwnedFd,
+    told: Mutex<Told>,
+    logs: Mutex<(Captured, Captured)>,
+}
+
+/// What the sandbox was told from outside.
+#[derive(Default)]
+struct Told {
+    stopped: bool,
+    /// It is being killed, and not to be paused any more.
+    ending: bool,
+    kill_at: Option<Instant>,
+    paused_at: Option<Instant>,
+    /// Time spent in pauses that are over.
+    paused_for: Duration,
+}
+
+/// Our ends of a job's streams.
+pub(super) struct Streams {
+    pub(super) feeding: Option<Feeding>,
+    pub(super) out: Option<File>,
+    pub(super) err: Option<File>,
+}
+
+/// Bytes on their way to a job's standard input.
+pub(super) struct Feeding {
+    to: File,
+    bytes: Vec<u8>,
+    sent: usize,
+}
+
+/// The thread that watches a sandbox.
+pub(super) struct Supervisor {
+    pub(super) running: Arc<Running>,
+    pub(super) streams: Streams,
+    pub(super) program: String,
+    pub(super) limits: Limits,
+    /// The volume, if it is on disk.
+    pub(super) disk: Option<OwnedFd>,
+    pub(super) proxy: Option<Proxy>,
+    pub(super) watcher: Arc<dyn Watcher>,
+}
+
+/// Answers at the sandbox's listeners, if it has any.
+pub(super) fn serve(
+    config: &Config,
+    listeners: Vec<OwnedFd>,
+    watcher: &Arc<dyn Watcher>,
+) -> io::Result<Option<Proxy>> {
+    let Network::Restricted(allowed) = config.network() else { return Ok(None) };
+    let listeners = listeners.into_iter().map(Listener::new).collect::<io::Result<_>>()?;
+    let watcher = Arc::clone(watcher);
+    let sink: Sink = Arc::new(move |record| watcher.proxied(record));
+    Proxy::serve(listeners, Arc::clone(allowed), sink, Options::default()).map(Some)
+}
+
+impl Running {
+    /// A first process, by number and handle, with the socket it listens to and its group.
+    pub(super) fn new(
+        (pid, pidfd): (u32, OwnedFd),
+        control: UnixStream,
+        group: Arc<Group>,
+    ) -> io::Result<Self> {
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self {
+            pid,
+            pidfd,
+            control,
+            group,
+            wake,
+            told: Mutex::default(),
+            logs: Mutex::default(),
+        })
+    }
+
+    pub(super) fn kill(&self) {
+        lock(&self.told).stopped = true;
+        self.end();
+    }
+
+    pub(super) fn stop(&self, grace: Duration) {
+        let mut told = lock(&self.told);
+        told.stopped = true;
+        told.kill_at = now().checked_add(grace);
+        drop(told);
+        // A paused job could not obey.
+        let _thawed = self.resume();
+        self.signal(Signal::TERM);
+        self.wake();
+    }
+
+    pub(super) fn pause(&self) -> io::Result<()> {
+        let mut told = lock(&self.told);
+        if told.ending {
+            // What is frozen does not die.
+            return Err(io::ErrorKind::NotConnected.into());
+        }
+        if told.paused_at.is_some() {
+            return Ok(());
+        }
+        if self.group.has(Part::Freezer) {
+            self.group.freeze().map_err(io::Error::other)?;
+        } else {
+            self.signal(Signal::STOP);
+        }
+        told.paused_at = Some(now());
+        drop(told);
+        self.wake();
+        Ok(())
+    }
+
+    pub(super) fn resume(&self) -> io::Result<()> {
+        let mut told = lock(&self.told);
+        let Some(since) = told.paused_at else { return Ok(()) };
+        if self.group.has(Part::Freezer) {
+            self.group.thaw().map_err(io::Error::other)?;
+        } else {
+            self.signal(Signal::CONT);
+        }
+        told.paused_at = None;
+        told.paused_for += now().duration_since(since);
+        drop(told);
+        self.wake();
+        Ok(())
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    pub(super) fn is_paused(&self) -> bool {
+        lock(&self.told).paused_at.is_some()
+    }
+
+    pub(super) fn logs(&self) -> (Captured, Captured) {
+        lock(&self.logs).clone()
+    }
+
+    /// Kills the first process, and with it all the others.
+    fn end(&self) {
+        let mut told = lock(&self.told);
+        told.ending = true;
+        let paused = told.paused_at.take();
+        if let Some(since) = paused {
+            told.paused_for += now().duration_since(since);
+        }
+        drop(told);
+        // It may have ended by itself.
+        let _gone = pidfd_send_signal(&self.pidfd, Signal::KILL);
+        if paused.is_some() && self.group.has(Part::Freezer) {
+            // What is frozen does not die.
+            let _thawed = self.group.thaw();
+        }
+    }
+
+    /// Has the first process send a signal to all the others.
+    fn signal(&self, signal: Signal) {
+        if let Ok(byte) = u8::try_from(signal.as_raw()) {
+            // It may have ended by itself.
+            let _gone = (&self.control).write_all(&[byte]);
+        }
+    }
+
+    fn wake(&self) {
+        // A counter that is full wakes as well.
+        let _woken = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Nothing outlives the last who knows of it. Both find nothing if it was watched to its end.
+        let _gone = pidfd_send_signal(&self.pidfd, Signal::KILL);
+        reap(&self.pidfd);
+    }
+}
+
+impl Feeding {
+    pub(super) fn new(to: OwnedFd, bytes: Vec<u8>) -> io::Result<Self> {
+        rustix::io::ioctl_fionbio(&to, true)?;
+        Ok(Self { to: File::from(to), bytes, sent: 0 })
+    }
+
+    /// Sends what fits; false when there is nothing more to send, or nobody to read it.
+    fn feed(&mut self) -> bool {
+        let rest = self.bytes.get(self.sent..).unwrap_or_default();
+        match self.to.write(rest) {
+            Ok(0) => false,
+            Ok(sent) => {
+                self.sent += sent;
+                self.sent < self.bytes.len()
+            }
+            Err(error) => {
+                matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+            }
+        }
+    }
+}
+
+/// How far a watched sandbox has come.
+#[derive(Default)]
+struct Seen {
+    /// Why we ended it.
+    limit: Option<Limit>,
+    ended: Option<(Option<i32>, Option<i32>, u64)>,
+    failed: Option<RuntimeError>,
+    weighed_at: Option<Instant>,
+    /// Free space of the volume's file system when it was last weighed.
+    free: Option<u64>,
+}
+
+impl Supervisor {
+    /// Watches to the end.
+    pub(super) fn watch(mut self) -> Result<Outcome, RuntimeError> {
+        let begin = now();
+        let mut seen = Seen::default();
+        let mut told_all = false;
+        loop {
+            let timeout = self.keep_time(begin, &mut seen);
+            let happened = self.wait(timeout, told_all);
+            if happened.out {
+                self.read(Stream::Out, &mut seen);
+            }
+            if happened.err {
+                self.read(Stream::Err, &mut seen);
+            }
+            if happened.fed && !self.streams.feeding.as_mut().is_some_and(Feeding::feed) {
+                self.streams.feeding = None;
+            }
+            if happened.message {
+                told_all = !self.listen(&mut seen);
+            }
+            if happened.woken {
+                let _empty = rustix::io::read(&self.running.wake, &mut [0; 8]);
+            }
+            if happened.ended {
+                break;
+            }
+        }
+        while self.listen(&mut seen) {}
+        self.drain(Stream::Out, &mut seen);
+        self.drain(Stream::Err, &mut seen);
+        reap(&self.running.pidfd);
+        drop(self.proxy.take());
+        self.conclude(begin, seen)
+    }
+
+    /// Ends what has run too long or written too much; says how long nothing of that can happen.
+    fn keep_time(&self, begin: Instant, seen: &mut Seen) -> Option<Duration> {
+        let told = lock(&self.running.told);
+        let (kill_at, paused, paused_for) =
+            (told.kill_at, told.paused_at.is_some(), told.paused_for);
+        drop(told);
+        let time = now();
+        let limit = self.limits.duration.map(|span| Duration::from_millis(span.ms()) + paused_for);
+        let deadline = limit.filter(|_| !paused).and_then(|limit| begin.checked_add(limit));
+        if deadline.is_some_and(|deadline| time >= deadline) {
+            self.over(Limit::Duration, seen);
+            return None;
+        }
+        if kill_at.is_some_and(|at| time >= at) {
+            self.running.end();
+            return None;
+        }
+        let mut next = [deadline, kill_at].into_iter().flatten().min();
+        if self.disk.is_some() && seen.limit.is_none() {
+            if seen.weighed_at.is_none_or(|at| time.duration_since(at) >= LOOK) {
+                seen.weighed_at = Some(time);
+                self.weigh(seen);
+            }
+            next = [next, time.checked_add(LOOK)].into_iter().flatten().min();
+        }
+        next.map(|next| next.saturating_duration_since(time))
+    }
+
+    /// Weighs the volume when its file system has lost space since the last time.
+    fn weigh(&self, seen: &mut Seen) {
+        let Some(volume) = &self.disk else { return };
+        let Ok(system) = rustix::fs::fstatvfs(volume) else { return };
+        let free = system.f_bavail.saturating_mul(system.f_frsize);
+        if seen.free.is_some_and(|before| free >= before) {
+            return;
+        }
+        seen.free = Some(free);
+        let weight = disk::weigh(volume.as_fd()).unwrap_or_default();
+        if weight.bytes > self.limits.disk.bytes() || weight.files > self.limits.files {
+            self.over(Limit::Disk, seen);
+        }
+    }
+
+    fn over(&self, limit: Limit, seen: &mut Seen) {
+        seen.limit.get_or_insert(limit);
+        self.running.end();
+    }
+
+    /// Waits until something happens.
+    fn wait(&self, timeout: Option<Duration>, told_all: bool) -> Happened {
+        let (input, output) = (PollFlags::IN, PollFlags::OUT);
+        let mut fds =
+            vec![PollFd::new(&self.running.pidfd, input), PollFd::new(&self.running.wake, input)];
+        let mut kinds = vec![Kind::Ended, Kind::Woken];
+        if !told_all {
+            fds.push(PollFd::new(&self.running.control, input));
+            kinds.push(Kind::Message);
+        }
+        if let Some(out) = &self.streams.out {
+            fds.push(PollFd::new(out, input));
+            kinds.push(Kind::Out);
+        }
+        if let Some(err) = &self.streams.err {
+            fds.push(PollFd::new(err, input));
+            kinds.push(Kind::Err);
+        }
+        if let Some(feeding) = &self.streams.feeding {
+            fds.push(PollFd::new(&feeding.to, output));
+            kinds.push(Kind::Fed);
+        }
+        // Rounded up, so that a deadline is over when the wait is.
+        let timeout = timeout.map(|span| span + Duration::from_millis(1));
+        let timeout = timeout.and_then(|span| Timespec::try_from(span).ok());
+        let mut happened = Happened::default();
+        if poll(&mut fds, timeout.as_ref()).is_ok() {
+            for (fd, kind) in fds.iter().zip(kinds) {
+                if !fd.revents().is_empty() {
+                    happened.mark(kind);
+                }
+            }
+        }
+        happened
+    }
+
+    /// Reads one message; false when there are no more.
+    fn listen(&self, seen: &mut Seen) -> bool {
+        match control::receive(&self.running.control) {
+            Ok(Some((Message::Ended { code, signal, cpu_us }, _))) => {
+                seen.ended = Some((code, signal, cpu_us));
+                true
+            }
+            Ok(Some((Message::NoProgram { errno }, _))) => {
+                let program = self.program.clone();
+                let source = io::Error::from_raw_os_error(errno);
+                seen.failed = Some(RuntimeError::Program { program, source });
+                true
+            }
+            Ok(Some((Message::Failed { step, errno }, _))) => {
+                let source = io::Error::from_raw_os_error(errno);
+                seen.failed = Some(RuntimeError::Setup(Failure { step, source }));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Reads once from a stream.
+    fn read(&mut self, stream: Stream, seen: &mut Seen) -> bool {
+        let file = match stream {
+            Stream::Out => &mut self.streams.out,
+            Stream::Err => &mut self.streams.err,
+        };
+        let Some(source) = file else { return false };
+        let mut chunk = [0; CHUNK];
+        let bytes = match source.read(&mut chunk) {
+            Ok(read) => chunk.get(..read).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return true,
+            // Nothing there after all. At the end, whoever still holds the pipe is not the job.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
+            Err(_) => &[],
+        };
+        if bytes.is_empty() {
+            *file = None;
+            return false;
+        }
+        let room = {
+            let mut logs = lock(&self.running.logs);
+            let log = match stream {
+                Stream::Out => &mut logs.0,
+                Stream::Err => &mut logs.1,
+            };
+            let limit = usize::try_from(self.limits.captured.bytes()).unwrap_or(usize::MAX);
+            let room = limit.saturating_sub(log.bytes.len()).min(bytes.len());
+            log.bytes.extend_from_slice(bytes.get(..room).unwrap_or_default());
+            log.cut |= room < bytes.len();
+            room
+        };
+        if room > 0 {
+            self.watcher.printed(stream, bytes.get(..room).unwrap_or_default());
+        }
+        if room < bytes.len() {
+            self.over(Limit::Captured, seen);
+            return false;
+        }
+        true
+    }
+
+    /// Reads what is left in a stream when all who could write to it are gone.
+    fn drain(&mut self, stream: Stream, seen: &mut Seen) {
+        if seen.limit != Some(Limit::Captured) {
+            while self.read(stream, seen) {}
+        }
+    }
+
+    fn conclude(self, begin: Instant, seen: Seen) -> Result<Outcome, RuntimeError> {
+        if let Some(error) = seen.failed {
+            return Err(error);
+        }
+        let told = lock(&self.running.told);
+        let (stopped, paused_for) = (told.stopped, told.paused_for);
+        drop(told);
+        let used = self.running.group.usage();
+        let mut reached: Vec<Limit> = seen.limit.into_iter().collect();
+        let refused = [(used.oom_kills, Limit::Memory), (used.processes_refused, Limit::Processes)];
+        reached.extend(
+            refused
+                .into_iter()
+                .filter(|(count, _)| count.is_some_and(|count| count > 0))
+                .map(|(_, limit)| limit),
+        );
+        let (code, signal, cpu_us) = seen.ended.unwrap_or((None, None, 0));
+        if signal == Some(libc::SIGXFSZ) {
+            reached.push(Limit::Disk);
+        }
+        let end = match (seen.limit, code) {
+            (Some(limit), _) => End::Limit(limit),
+            (None, _) if stopped && seen.ended.is_none() => End::Stopped,
+            (None, Some(0)) => End::Exited(0),
+            (None, _) => match (stopped, reached.first(), code) {
+                (true, _, _) => End::Stopped,
+                (false, Some(limit), _) => End::Limit(*limit),
+                (false, None, Some(code)) => End::Exited(code),
+                // The first process was killed by somebody else: it had nothing to say.
+                (false, None, None) => End::Signalled(signal.unwrap_or(libc::SIGKILL)),
+            },
+        };
+        let logs = std::mem::take(&mut *lock(&self.running.logs));
+        *lock(&self.running.logs) = logs.clone();
+        let usage = Usage {
+            wall: now().duration_since(begin).saturating_sub(paused_for),
+            cpu: used.cpu.or(Some(Duration::from_micros(cpu_us))),
+            memory: used.memory_peak,
+        };
+        Ok(Outcome { end, reached, stdout: logs.0, stderr: logs.1, usage })
+    }
+}
+
+/// What a wait found.
+#[derive(Default)]
+struct Happened {
+    ended: bool,
+    woken: bool,
+    message: bool,
+    out: bool,
+    err: bool,
+    fed: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Ended,
+    Woken,
+    Message,
+    Out,
+    Err,
+    Fed,
+}
+
+impl Happened {
+    fn mark(&mut self, kind: Kind) {
+        let flag = match kind {
+            Kind::Ended => &mut self.ended,
+            Kind::Woken => &mut self.woken,
+            Kind::Message => &mut self.message,
+            Kind::Out => &mut self.out,
+            Kind::Err => &mut self.err,
+            Kind::Fed => &mut self.fed,
+        };
+        *flag = true;
+    }
+}
+
+/// Waits for a first process, whose end means the end of all.
+pub(super) fn reap(pidfd: &OwnedFd) {
+    while let Err(rustix::io::Errno::INTR) =
+        waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED)
+    {}
+}
+
+#[expect(clippy::disallowed_methods, reason = "deadlines of processes are real time")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

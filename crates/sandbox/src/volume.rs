@@ -1,0 +1,128 @@
+//! Where a sandbox's changes go.
+//!
+//! A volume serves one sandbox and is never used again. In memory it is gone with its last descriptor; on
+//! disk it is a directory of the runtime's, removed when the volume is dropped and swept up if the kernel
+//! was killed before.
+
+use std::fs::Permissions;
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// What a volume is kept in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Store {
+    /// Memory: quick, exactly limited, counted as memory of the sandbox.
+    Memory,
+    /// Disk: for what does not fit into memory; its limit is watched.
+    Disk,
+}
+
+/// A place for one sandbox's changes. Copies are the same volume.
+#[derive(Debug, Clone)]
+pub struct Volume(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    /// The directory on disk, if it is on disk.
+    directory: Option<PathBuf>,
+    /// Whether a sandbox was started with it.
+    served: AtomicBool,
+    /// The top directory of what was written; known once a sandbox has it.
+    content: OnceLock<OwnedFd>,
+}
+
+impl Volume {
+    /// A volume in memory, or in a directory that is empty and belongs to nobody else.
+    pub(crate) fn new(directory: Option<PathBuf>) -> Self {
+        Self(Arc::new(Inner {
+            directory,
+            served: AtomicBool::new(false),
+            content: OnceLock::new(),
+        }))
+    }
+
+    /// What it is kept in.
+    pub fn store(&self) -> Store {
+        match self.0.directory {
+            Some(_) => Store::Disk,
+            None => Store::Memory,
+        }
+    }
+
+    /// The top directory of what the sandbox wrote; nothing before it started.
+    pub fn content(&self) -> Option<BorrowedFd<'_>> {
+        self.0.content.get().map(|content| content.as_fd())
+    }
+
+    /// Its directory, if it is on disk.
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        self.0.directory.as_deref()
+    }
+
+    /// Takes it for a sandbox that is about to start. A volume serves once: false if it already does.
+    pub(crate) fn serve(&self) -> bool {
+        !self.0.served.swap(true, Ordering::Relaxed)
+    }
+
+    /// Remembers the top directory; false if one is known already.
+    pub(crate) fn fill(&self, content: OwnedFd) -> bool {
+        self.0.content.set(content).is_ok()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Some(directory) = &self.directory {
+            // What cannot be removed now is swept up with the next start.
+            let _left = remove_tree(directory);
+        }
+    }
+}
+
+/// Removes a directory that a job wrote to, which may hold directories that nobody may enter. Nobody writes
+/// to it any more.
+#[expect(clippy::disallowed_methods, reason = "the one place that removes volumes")]
+pub(crate) fn remove_tree(top: &Path) -> io::Result<()> {
+    match std::fs::remove_dir_all(top) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        other => return other,
+    }
+    let mut pending = vec![top.to_owned()];
+    while let Some(directory) = pending.pop() {
+        std::fs::set_permissions(&directory, Permissions::from_mode(0o700))?;
+        for entry in std::fs::read_dir(&directory)? {
+            let entry = entry?;
+            // The kind of the entry itself: a link to a directory is not one.
+            if entry.file_type()?.is_dir() {
+                pending.push(entry.path());
+            }
+        }
+    }
+    std::fs::remove_dir_all(top)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_that_nobody_may_enter_are_removed_and_links_are_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (kept, volume) = (dir.path().join("kept"), dir.path().join("volume"));
+        std::fs::create_dir(&kept).unwrap();
+        std::fs::create_dir_all(volume.join("a/b/c")).unwrap();
+        std::os::unix::fs::symlink(&kept, volume.join("a/link")).unwrap();
+        for closed in ["a/b/c", "a/b"] {
+            std::fs::set_permissions(volume.join(closed), Permissions::from_mode(0o000)).unwrap();
+        }
+        drop(Volume::new(Some(volume.clone())));
+        assert!(!volume.exists());
+        assert!(kept.exists());
+        remove_tree(&volume).unwrap();
+    }
+}
