@@ -13,6 +13,7 @@ use divan::Bencher;
 use fluffy_base::{Json, KernelRequest, KernelState};
 use fluffy_kernel::{PolicyHost, RuleFile};
 use fluffy_policy::{Facts, Verdict};
+use fluffy_sandbox::{Native, NativeOptions};
 use serde_json::json;
 
 const RULE: &str = include_str!("../../../examples/policy/lock-files.ts");
@@ -24,7 +25,15 @@ fn main() {
 fn host() -> Arc<PolicyHost> {
     let file =
         RuleFile { name: "locks".to_owned(), path: "locks.ts".to_owned(), text: RULE.to_owned() };
-    PolicyHost::start(Path::new(env!("CARGO_BIN_EXE_fluffy")), vec![file]).unwrap()
+    let program = Path::new(env!("CARGO_BIN_EXE_fluffy"));
+    let native = Native::open(NativeOptions {
+        program: program.to_owned(),
+        state: Path::new(env!("CARGO_TARGET_TMPDIR")).join("policy-host-sandboxes"),
+        path: vec![],
+        env: vec![],
+    });
+    let native = native.unwrap();
+    PolicyHost::start(Arc::new(native), program, vec![file]).unwrap()
 }
 
 fn request() -> KernelRequest {

@@ -1,6 +1,7 @@
 //! What was typed.
 
 mod policy;
+mod sandbox;
 
 use std::path::PathBuf;
 
@@ -10,6 +11,7 @@ use fluffy_kernel::{DualChannel, EvidenceFirst, Permissive, Strict, Variant};
 pub(crate) use self::policy::{
     CheckArgs, ConfigCommand, ExplainArgs, PolicyCommand, ShowArgs, TestArgs, UpdateArgs,
 };
+pub(crate) use self::sandbox::{NetName, RunArgs, SandboxCommand};
 
 /// An AI programming CLI in which the model proposes and a kernel disposes.
 #[derive(Debug, Parser)]
@@ -35,6 +37,9 @@ pub(crate) enum Command {
     /// Check, explain, test, show and replace the policy
     #[command(subcommand)]
     Policy(PolicyCommand),
+    /// Run commands in a sandbox
+    #[command(subcommand)]
+    Sandbox(SandboxCommand),
     /// Set a project up
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -50,6 +55,9 @@ pub(crate) enum Command {
     /// Judge requests by rule files, for the kernel at the other end of the pipes
     #[command(hide = true)]
     PolicyHost,
+    /// Set a sandbox up, for the kernel at the other end of the standard input
+    #[command(hide = true)]
+    SandboxInit,
 }
 
 #[derive(Debug, Subcommand)]

@@ -7,6 +7,8 @@ use fluffy_base::{JsonError, RequestError};
 use fluffy_kernel::{KernelError, RegistryError};
 use fluffy_ledger::LedgerError;
 use fluffy_policy::PolicyError;
+use fluffy_sandbox::harvest::{HarvestError, ReadError};
+use fluffy_sandbox::{ConfigError, RuntimeError};
 
 /// Exit code: done.
 pub(crate) const DONE: u8 = 0;
@@ -16,6 +18,8 @@ pub(crate) const FAILED: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
 /// Exit code: denied or refused.
 pub(crate) const DENIED: u8 = 3;
+/// Exit code: no sandbox can be made.
+pub(crate) const NO_SANDBOX: u8 = 4;
 /// Exit code: ledger or state damaged.
 pub(crate) const DAMAGED: u8 = 6;
 
@@ -64,6 +68,18 @@ pub(crate) enum CliError {
     Request(#[from] RequestError),
     #[error("the policy cannot be sent to the kernel")]
     Json(#[source] JsonError),
+    #[error("this program cannot find itself")]
+    NoProgram,
+    #[error("`{}` exists already", .0.display())]
+    Exists(PathBuf),
+    #[error(transparent)]
+    Sandbox(#[from] RuntimeError),
+    #[error("that is not possible in this sandbox")]
+    SandboxConfig(#[from] ConfigError),
+    #[error("what the sandbox left cannot be taken")]
+    Harvest(#[from] HarvestError),
+    #[error("what the sandbox left cannot be saved")]
+    Saving(#[from] ReadError),
 }
 
 /// An error in the three parts a person needs.
@@ -103,6 +119,12 @@ impl CliError {
             Self::Link(_) => "what is written through a link lies where nobody protects it",
             Self::ProjectInState(_) => "it lies where the ledger and its keys are kept",
             Self::NoCases(_) => "cases are written in a file beside the policy",
+            Self::NoProgram => "the operating system does not say which file it was started from",
+            Self::Exists(_) => "nothing is written over",
+            Self::Sandbox(RuntimeError::Unavailable { .. }) => {
+                "nothing runs outside of a sandbox, so nothing was run"
+            }
+            Self::Sandbox(RuntimeError::State(_)) => "it was asked for something at the wrong time",
             Self::Ledger(error) | Self::Kernel(KernelError::Ledger(error)) => ledger_reason(error),
             Self::Kernel(KernelError::NoRandomness) => "ids and salts need random bytes",
             Self::Kernel(KernelError::Extensions(_)) => {
@@ -117,6 +139,10 @@ impl CliError {
             | Self::Request(_)
             | Self::Json(_)
             | Self::Registry(_)
+            | Self::Sandbox(_)
+            | Self::SandboxConfig(_)
+            | Self::Harvest(_)
+            | Self::Saving(_)
             | Self::Kernel(KernelError::State(_) | KernelError::Registry(_)) => {
                 "the operation failed"
             }
@@ -157,6 +183,12 @@ impl CliError {
             ),
             Self::Request(_) => say("write it as `fluffy kernel submit --json` takes it", USAGE),
             Self::Json(_) => say("leave out what the rules do not need", USAGE),
+            Self::NoProgram => say("start it by its path, with /proc mounted", FAILED),
+            Self::Exists(_) => say("name a directory that does not exist yet", USAGE),
+            Self::Sandbox(error) => sandbox_remedy(error),
+            Self::SandboxConfig(_) => say("choose another template, or leave that out", USAGE),
+            Self::Harvest(_) => say("have the command leave less behind", FAILED),
+            Self::Saving(_) => say("check the free space and run it again", FAILED),
             Self::Halt(_) => say("end the process that runs the kernel", FAILED),
             Self::Ledger(error) | Self::Kernel(KernelError::Ledger(error)) => ledger_remedy(error),
             Self::Kernel(KernelError::State(_)) => {
@@ -166,6 +198,22 @@ impl CliError {
                 say("make /dev/urandom available to this process", FAILED)
             }
         }
+    }
+}
+
+fn sandbox_remedy(error: &RuntimeError) -> (String, u8) {
+    let say = |text: &str, code| (text.to_owned(), code);
+    match error {
+        RuntimeError::Unavailable { fix, .. } => (fix.clone(), NO_SANDBOX),
+        RuntimeError::Config(_) => say("choose another template, or leave that out", USAGE),
+        RuntimeError::Program { .. } => say(
+            "name a program of the system or of a toolchain, or show its directory with --show",
+            FAILED,
+        ),
+        RuntimeError::Setup(_) | RuntimeError::Io { .. } => {
+            say("see what this machine offers with: fluffy doctor", NO_SANDBOX)
+        }
+        RuntimeError::State(_) => say("report this: the sandbox was used out of order", FAILED),
     }
 }
 

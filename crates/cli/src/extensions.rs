@@ -2,22 +2,24 @@
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use fluffy_base::{Digest, ProjectPath};
 use fluffy_kernel::{Extensions, LoadedExtensions, PolicyHost, RuleFile};
 use fluffy_policy::MAX_RULE_BYTES;
+use fluffy_sandbox::{Native, NativeOptions};
 
 /// The rule files of a project, run by this program as a policy host.
 #[derive(Debug)]
 pub(crate) struct RuleFiles {
     project: PathBuf,
-    program: Option<PathBuf>,
+    options: Option<NativeOptions>,
 }
 
 impl RuleFiles {
-    /// The files of the project at `project`; `program` is this very program.
-    pub(crate) fn new(project: &Path, program: Option<&Path>) -> Self {
-        Self { project: project.to_owned(), program: program.map(Path::to_owned) }
+    /// The files of the project at `project`, run in sandboxes made with these options.
+    pub(crate) fn new(project: &Path, options: Option<NativeOptions>) -> Self {
+        Self { project: project.to_owned(), options }
     }
 
     fn read(&self, path: &ProjectPath) -> Result<RuleFile, String> {
@@ -44,7 +46,7 @@ impl Extensions for RuleFiles {
         if paths.is_empty() {
             return Ok(LoadedExtensions::default());
         }
-        let program = self.program.as_ref().ok_or("this program cannot find itself")?;
+        let options = self.options.as_ref().ok_or("this program cannot find itself")?;
         let files = paths.iter().map(|path| self.read(path)).collect::<Result<Vec<_>, _>>()?;
         // A name and a text have a digest each, so that no text can pass for a name.
         let digests: Vec<_> = files
@@ -54,14 +56,16 @@ impl Extensions for RuleFiles {
             .collect();
         let parts: Vec<&[u8]> = digests.iter().map(|digest| &digest.as_bytes()[..]).collect();
         let digest = Some(Digest::of_parts(&parts));
-        let host = PolicyHost::start(program, files).map_err(|error| with_causes(&error))?;
+        let native = Native::open(options.clone()).map_err(|error| with_causes(&error))?;
+        let host = PolicyHost::start(Arc::new(native), &options.program, files);
+        let host = host.map_err(|error| with_causes(&error))?;
         Ok(LoadedExtensions { rules: host.rules(), digest })
     }
 }
 
 fn with_causes(error: &dyn std::error::Error) -> String {
     match error.source() {
-        Some(cause) => format!("{error}: {cause}"),
+        Some(cause) => format!("{error}: {}", with_causes(cause)),
         None => error.to_string(),
     }
 }

@@ -10,6 +10,7 @@ mod environment;
 mod explain;
 mod explanation;
 mod extensions;
+mod inert;
 mod landlock;
 mod lines;
 mod output;
@@ -17,6 +18,7 @@ mod place;
 mod policy_source;
 mod terminal;
 mod time;
+mod toolchains;
 
 use std::process::ExitCode;
 
@@ -27,6 +29,10 @@ use crate::environment::Environment;
 use crate::output::Output;
 
 fn main() -> ExitCode {
+    // Before anything else, because it is done for every command that runs: it must be quick and alone.
+    if std::env::args_os().nth(1).is_some_and(|first| first == "sandbox-init") {
+        return fluffy_sandbox::sandbox_init();
+    }
     let args = Args::parse();
     // A guest of the kernel, which must not know whose kernel it is: nothing else is read for it.
     if matches!(args.command, Command::PolicyHost) {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use fluffy_base::{Digest, IdSource as _, ProjectPath, SystemIds};
 use fluffy_ledger::{Layout, LedgerError, SigningKey, load_or_create_key};
 use fluffy_policy::Part;
+use fluffy_sandbox::{Native, NativeOptions};
 
 use crate::environment::Environment;
 use crate::explain::CliError;
@@ -84,7 +85,38 @@ impl Place {
 
     /// The project's rule files, run by this very program.
     pub(crate) fn rule_files(&self) -> RuleFiles {
-        RuleFiles::new(&self.project, self.executable.as_deref())
+        RuleFiles::new(&self.project, self.sandbox_options(None).ok())
+    }
+
+    /// The driver of sandboxes, for the commands of whoever has this environment.
+    pub(crate) fn sandboxes(&self, environment: &Environment) -> Result<Native, CliError> {
+        Ok(Native::open(self.sandbox_options(Some(environment))?)?)
+    }
+
+    /// How sandboxes are made: by this program, with their leavings beside the ledgers. Guests of the kernel
+    /// need nobody's environment.
+    fn sandbox_options(
+        &self,
+        environment: Option<&Environment>,
+    ) -> Result<NativeOptions, CliError> {
+        let toolchains = [
+            ("CARGO_HOME", ".cargo"),
+            ("RUSTUP_HOME", ".rustup"),
+            ("PYENV_ROOT", ".pyenv"),
+            ("NVM_DIR", ".nvm"),
+        ];
+        let path = environment.and_then(|environment| environment.path.as_ref());
+        let path = path.into_iter().flat_map(std::env::split_paths);
+        let home = environment.and_then(|environment| environment.home.as_ref());
+        let env = home.into_iter().flat_map(|home| {
+            toolchains.map(|(name, part)| (name.into(), home.join(part).into_os_string()))
+        });
+        Ok(NativeOptions {
+            program: self.executable.clone().ok_or(CliError::NoProgram)?,
+            state: self.state.join("sandboxes"),
+            path: path.filter(|path| path.is_absolute()).collect(),
+            env: env.collect(),
+        })
     }
 
     /// The ledger, and beside all ledgers the memory of them.

@@ -1,8 +1,8 @@
 //! The kernel's side of the policy host: a process that runs the project's rule files.
 //!
-//! [`PolicyHost::start`] starts it, hands it the rule files and gives one [`Rule`] for each. The host has
-//! no environment, no arguments beyond its name and no handles but two pipes. What it says is read with
-//! limits on size and time.
+//! [`PolicyHost::start`] starts it in a sandbox, hands it the rule files and gives one [`Rule`] for each. The
+//! host sees no project, no network and nothing of the kernel's environment; it cannot start a process. What
+//! it says over its two pipes is read with limits on size and time.
 //!
 //! **Invariant.** Without a proper answer in time there is a denial that says so (L22): a host that is
 //! away, late, dead or not understood never abstains.
@@ -11,10 +11,9 @@
 //! for another question's. A new one is started with the next question, at once the first times and
 //! then after a pause that grows, during which every question is a denial. Nothing here sleeps.
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -23,6 +22,7 @@ use fluffy_policy::{
     ExtensionInput, Facts, HostAnswer, HostMessage, Layer, MAX_EVALUATION_MS,
     MAX_HOST_ANSWER_BYTES, Place, Reason, Rule, RuleAnswer, RuleProblem, Source, Verdict,
 };
+use fluffy_sandbox::{Config, Input, Job, Output, Runtime, RuntimeError, Sandbox, Template};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// How long an answer may take: the evaluation, the making of an engine for it, and the way there and
@@ -75,7 +75,10 @@ pub enum PolicyHostError {
     },
     /// The process did not start.
     #[error("the policy host cannot be started")]
-    Start(#[source] io::Error),
+    Start(#[from] RuntimeError),
+    /// There is no way to speak to it.
+    #[error("the policy host cannot be given pipes")]
+    Pipes(#[source] io::Error),
     /// The process failed over a file.
     #[error("the policy host failed while it loaded `{file}`: {why}")]
     Load {
@@ -86,8 +89,9 @@ pub enum PolicyHostError {
     },
 }
 
-/// The process with the rule files. Dropping it ends the process.
+/// The process with the rule files, in its sandbox. Dropping it ends the process.
 pub struct PolicyHost {
+    runtime: Arc<dyn Runtime>,
     program: PathBuf,
     files: Vec<RuleFile>,
     state: Mutex<State>,
@@ -103,12 +107,16 @@ struct State {
 }
 
 impl PolicyHost {
-    /// Starts `program` as the policy host (`program policy-host`) and loads the files.
-    pub fn start(program: &Path, files: Vec<RuleFile>) -> Result<Arc<Self>, PolicyHostError> {
+    /// Starts `program` as the policy host (`program policy-host`) in a sandbox and loads the files.
+    pub fn start(
+        runtime: Arc<dyn Runtime>,
+        program: &Path,
+        files: Vec<RuleFile>,
+    ) -> Result<Arc<Self>, PolicyHostError> {
         check_names(&files)?;
-        let process = Process::start(program, &files)?;
+        let process = Process::start(&*runtime, program, &files)?;
         let state = Mutex::new(State { process: Some(process), ..State::default() });
-        Ok(Arc::new(Self { program: program.to_owned(), files, state }))
+        Ok(Arc::new(Self { runtime, program: program.to_owned(), files, state }))
     }
 
     /// One rule for each file, in the order of the files.
@@ -121,9 +129,9 @@ impl PolicyHost {
         self.files.iter().enumerate().map(rule).collect()
     }
 
-    /// The process's id, while there is one.
+    /// The number of the sandbox's first process, while there is one.
     pub fn pid(&self) -> Option<u32> {
-        self.state().process.as_ref().map(|process| process.child.id())
+        self.state().process.as_ref()?.sandbox.inspect().pid
     }
 
     /// Asks a rule; the error says what became of the host.
@@ -153,7 +161,7 @@ impl PolicyHost {
         if state.not_before.is_some_and(|until| now() < until) {
             return Err(format!("is away after {} failures in a row", state.failures));
         }
-        Process::start(&self.program, &self.files).map_err(|error| {
+        Process::start(&*self.runtime, &self.program, &self.files).map_err(|error| {
             state.failed();
             format!("is away and cannot be started again: {error}")
         })
@@ -238,15 +246,19 @@ enum Failure {
 
 /// A running host.
 struct Process {
-    child: Child,
-    to: ChildStdin,
-    from: ChildStdout,
+    sandbox: Box<dyn Sandbox>,
+    to: PipeWriter,
+    from: PipeReader,
 }
 
 impl Process {
-    fn start(program: &Path, files: &[RuleFile]) -> Result<Self, PolicyHostError> {
+    fn start(
+        runtime: &dyn Runtime,
+        program: &Path,
+        files: &[RuleFile],
+    ) -> Result<Self, PolicyHostError> {
         let deadline = now() + START_LIMIT;
-        let mut process = Self::spawn(program).map_err(PolicyHostError::Start)?;
+        let mut process = Self::spawn(runtime, program)?;
         for file in files {
             let (name, text) = (file.name.clone(), file.text.clone());
             let file = file.path.clone();
@@ -266,27 +278,24 @@ impl Process {
         Ok(process)
     }
 
-    #[expect(clippy::disallowed_methods, reason = "the one place that starts the policy host")]
-    fn spawn(program: &Path) -> io::Result<Self> {
-        let mut child = Command::new(program)
-            .arg("policy-host")
-            .env_clear()
-            // The engine's local time is the machine's otherwise, and decisions would not replay.
-            .env("TZ", "UTC0")
-            .current_dir("/")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()?;
-        match (child.stdin.take(), child.stdout.take()) {
-            (Some(to), Some(from)) => {
-                let process = Self { child, to, from };
-                rustix::io::ioctl_fionbio(&process.to, true)?;
-                rustix::io::ioctl_fionbio(&process.from, true)?;
-                Ok(process)
-            }
-            _ => Err(io::Error::other("no pipes")),
-        }
+    /// No files but the system's and the program's, no network, no other process; its answers have their
+    /// own deadline each.
+    fn spawn(runtime: &dyn Runtime, program: &Path) -> Result<Self, PolicyHostError> {
+        let pipes = || -> io::Result<_> {
+            let ((input, to), (from, output)) = (io::pipe()?, io::pipe()?);
+            rustix::io::ioctl_fionbio(&to, true)?;
+            rustix::io::ioctl_fionbio(&from, true)?;
+            Ok((input, to, from, output))
+        };
+        let (input, to, from, output) = pipes().map_err(PolicyHostError::Pipes)?;
+        // The engine's local time is the machine's otherwise, and decisions would not replay.
+        let mut job = Job::new(program).args(["policy-host"]).env("TZ", "UTC0");
+        (job.stdin, job.stdout) = (Input::From(input.into()), Output::To(output.into()));
+        let config = Config::of(Template::PolicySandbox).staying().showing(program);
+        let config = config.map_err(RuntimeError::from)?;
+        let sandbox = runtime.create(config, job)?;
+        sandbox.start(Arc::new(()))?;
+        Ok(Self { sandbox, to, from })
     }
 
     /// Sends a frame and waits for the answer, until `deadline`.
@@ -333,9 +342,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Either may fail because the process has ended, which is what is wanted.
-        let _killed = self.child.kill();
-        let _reaped = self.child.wait();
+        self.sandbox.remove();
     }
 }
 
@@ -388,6 +395,7 @@ fn now() -> Instant {
 mod tests {
     use fluffy_base::{KernelRequest, KernelState};
     use fluffy_policy::Subject;
+    use fluffy_sandbox::{Health, Store, Swept, Volume};
 
     use super::*;
 
@@ -395,30 +403,61 @@ mod tests {
         RuleFile { name: name.to_owned(), path: format!("{name}.ts"), text: String::new() }
     }
 
-    fn refusal(program: &str, files: &[&str]) -> String {
+    /// A machine on which no sandbox can be made.
+    struct Nowhere;
+
+    impl Runtime for Nowhere {
+        fn name(&self) -> &'static str {
+            "nowhere"
+        }
+
+        fn ping(&self) -> Result<Health, RuntimeError> {
+            Err(Self::unavailable())
+        }
+
+        fn volume(&self, _: Store) -> Result<Volume, RuntimeError> {
+            Err(Self::unavailable())
+        }
+
+        fn create(&self, _: Config, _: Job) -> Result<Box<dyn Sandbox>, RuntimeError> {
+            Err(Self::unavailable())
+        }
+
+        fn sweep(&self) -> Swept {
+            Swept::default()
+        }
+    }
+
+    impl Nowhere {
+        fn unavailable() -> RuntimeError {
+            RuntimeError::Unavailable { what: "it is nowhere".into(), fix: "go somewhere".into() }
+        }
+    }
+
+    fn refusal(files: &[&str]) -> String {
         let files = files.iter().map(|name| file(name)).collect();
-        PolicyHost::start(Path::new(program), files).map(|_| ()).unwrap_err().to_string()
+        let host = PolicyHost::start(Arc::new(Nowhere), Path::new("/bin/false"), files);
+        host.map(|_| ()).unwrap_err().to_string()
     }
 
     #[test]
     fn a_name_is_plain_and_once() {
         for name in ["", "a.b", "a/b", "ä", "a b", &"x".repeat(101)] {
-            assert!(refusal("false", &[name]).contains("cannot be the name of a rule"), "{name}");
+            assert!(refusal(&[name]).contains("cannot be the name of a rule"), "{name}");
         }
-        assert_eq!(refusal("false", &["a", "b", "a"]), "there are two rules called `a`");
+        assert_eq!(refusal(&["a", "b", "a"]), "there are two rules called `a`");
     }
 
     #[test]
-    fn a_program_that_is_no_host_is_an_error() {
-        assert_eq!(refusal("no-such-program", &["a"]), "the policy host cannot be started");
-        assert!(refusal("false", &["a"]).contains("it died"));
-        assert!(refusal("yes", &["a"]).contains("it did not speak as agreed"));
+    fn without_a_sandbox_there_is_no_host() {
+        assert_eq!(refusal(&["a"]), "the policy host cannot be started");
     }
 
     #[test]
     fn lesson_l22_a_host_that_stays_away_denies_at_once() {
         let away = State { process: None, failures: 4, not_before: Some(now() + START_LIMIT * 99) };
         let host = PolicyHost {
+            runtime: Arc::new(Nowhere),
             program: "no-such-program".into(),
             files: vec![file("locks")],
             state: Mutex::new(away),

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use fluffy_ledger::Segment;
+use fluffy_sandbox::{Health, Runtime as _};
 use serde_json::json;
 
 use crate::args::DoctorArgs;
@@ -35,7 +36,8 @@ pub(crate) fn run(
     args: &DoctorArgs,
     output: &mut Output,
 ) -> Result<u8, CliError> {
-    let mut findings = vec![kernel_version(), user_namespaces(), landlock(), seccomp(), cgroups()];
+    let mut findings = vec![kernel_version(), landlock(), seccomp(), cgroups()];
+    findings.extend(sandbox(place, environment));
     for program in ["git", "python3", "docker", "podman"] {
         findings.push(program_found(program, environment));
     }
@@ -85,22 +87,30 @@ fn kernel_version() -> Finding {
     Finding { name: "kernel", state: State::Fine, text: format!("Linux {release}") }
 }
 
-fn user_namespaces() -> Finding {
-    let allowed = read("/proc/sys/user/max_user_namespaces").is_some_and(|max| max != "0")
-        && read("/proc/sys/kernel/unprivileged_userns_clone").is_none_or(|on| on == "1");
-    let restricted =
-        read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns").is_some_and(|on| on == "1");
-    let (state, text) = match (allowed, restricted) {
-        (true, false) => (State::Fine, "allowed"),
-        (true, true) => (
-            State::Absent,
-            "restricted by AppArmor; allow with: sysctl kernel.apparmor_restrict_unprivileged_userns=0",
-        ),
-        (false, _) => {
-            (State::Absent, "forbidden; allow with: sysctl user.max_user_namespaces=15000")
+/// Makes a sandbox and says what it lacks: trying tells more than any setting.
+fn sandbox(place: &Place, environment: &Environment) -> Vec<Finding> {
+    let name = "sandbox";
+    let tried = place.sandboxes(environment).and_then(|native| Ok(native.ping()?));
+    match tried {
+        Ok(Health::Ready { notes }) => {
+            let text = "native: one was made, ran `true` and was taken away".to_owned();
+            let mut findings = vec![Finding { name, state: State::Fine, text }];
+            findings.extend(notes.into_iter().map(|text| Finding {
+                name,
+                state: State::Absent,
+                text,
+            }));
+            findings
         }
-    };
-    Finding { name: "user namespaces", state, text: text.to_owned() }
+        Ok(Health::Pending { reason, .. }) => {
+            vec![Finding { name, state: State::Absent, text: reason }]
+        }
+        Err(error) => {
+            let explained = error.explained();
+            let text = format!("{}; {}; fix: {}", explained.what, explained.why, explained.fix);
+            vec![Finding { name, state: State::Wrong, text }]
+        }
+    }
 }
 
 fn landlock() -> Finding {

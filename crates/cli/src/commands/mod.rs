@@ -16,6 +16,7 @@ pub(crate) mod policy_host;
 mod policy_show;
 mod policy_test;
 mod policy_update;
+mod sandbox_run;
 
 use std::path::Path;
 
@@ -23,9 +24,11 @@ use clap::CommandFactory as _;
 use fluffy_kernel::{Kernel, KernelConfig, Registry};
 use fluffy_policy::POLICY_SCHEMA;
 
-use crate::args::{Args, AuditCommand, Command, ConfigCommand, KernelCommand, PolicyCommand};
+use crate::args::{
+    Args, AuditCommand, Command, ConfigCommand, KernelCommand, PolicyCommand, SandboxCommand,
+};
 use crate::environment::Environment;
-use crate::explain::{CliError, DONE};
+use crate::explain::{CliError, DONE, USAGE};
 use crate::output::Output;
 use crate::place::Place;
 use crate::policy_source::{PolicyHome, PolicySource};
@@ -53,6 +56,9 @@ pub(crate) fn run(
         Command::Audit(AuditCommand::Prove(prove)) => audit_prove::run(&place()?, &prove, output)?,
         Command::Audit(AuditCommand::RotateKey) => audit_key::run(&place()?, output)?,
         Command::Policy(command) => policy(&place()?, &command, output)?,
+        Command::Sandbox(SandboxCommand::Run(run)) => {
+            sandbox_run::run(&place()?, environment, &run, output)?
+        }
         Command::Config(ConfigCommand::Init { force }) => {
             config_init::run(&place()?, force, output)?
         }
@@ -66,7 +72,8 @@ pub(crate) fn run(
             clap_mangen::Man::new(Args::command()).render(output.raw())?;
             DONE
         }
-        Command::PolicyHost => policy_host::run(),
+        // Guests never come here: they were sent elsewhere before anything was read.
+        Command::PolicyHost | Command::SandboxInit => USAGE,
     };
     output.flush()?;
     Ok(code)

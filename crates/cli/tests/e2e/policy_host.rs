@@ -8,9 +8,16 @@ use std::sync::Arc;
 use fluffy_base::{Json, KernelRequest, KernelState};
 use fluffy_kernel::{PolicyHost, RuleFile};
 use fluffy_policy::{Facts, Rule};
+use fluffy_sandbox::{Native, NativeOptions, Runtime};
 use serde_json::json;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_fluffy");
+
+fn sandboxes() -> Arc<dyn Runtime> {
+    let state = Path::new(env!("CARGO_TARGET_TMPDIR")).join("policy-host-sandboxes");
+    let program = PROGRAM.into();
+    Arc::new(Native::open(NativeOptions { program, state, path: vec![], env: vec![] }).unwrap())
+}
 
 fn start(files: &[(&str, &str)]) -> Arc<PolicyHost> {
     let file = |(name, body): &(&str, &str)| RuleFile {
@@ -20,7 +27,7 @@ fn start(files: &[(&str, &str)]) -> Arc<PolicyHost> {
             "export default function (request: PolicyRequest): PolicyAnswer {{\n{body}\n}}"
         ),
     };
-    PolicyHost::start(Path::new(PROGRAM), files.iter().map(file).collect()).unwrap()
+    PolicyHost::start(sandboxes(), Path::new(PROGRAM), files.iter().map(file).collect()).unwrap()
 }
 
 fn judged(rule: &dyn Rule, intent: &str) -> String {
@@ -102,6 +109,10 @@ fn lesson_l22_a_host_that_was_killed_denies_once_and_is_started_again() {
         assert_eq!(judged(&*rules[0], "good"), "allow");
         let pid = host.pid().unwrap().to_string();
         assert!(Command::new("kill").args(["-9", &pid]).status().unwrap().success());
+        // Its sandbox ends with it, a moment later.
+        while host.pid().is_some() {
+            std::thread::yield_now();
+        }
         assert_eq!(
             judged(&*rules[0], "good"),
             "deny: it was not evaluated: the policy host died; it was ended (rule `obeys`, .fluffy/rules/obeys.ts:1)"
@@ -115,7 +126,10 @@ fn a_bad_rule_file_is_named_with_line_and_column() {
     let refusal = |text: &str| {
         let file =
             RuleFile { name: "bad".to_owned(), path: "bad.ts".to_owned(), text: text.to_owned() };
-        PolicyHost::start(Path::new(PROGRAM), vec![file]).map(|_| ()).unwrap_err().to_string()
+        PolicyHost::start(sandboxes(), Path::new(PROGRAM), vec![file])
+            .map(|_| ())
+            .unwrap_err()
+            .to_string()
     };
     assert!(refusal("export default function () {\n  let = ;\n}").starts_with("bad.ts:2:"));
     assert!(refusal("import fs from 'fs'").starts_with("bad.ts:1:1: `import` cannot be used"));
@@ -124,6 +138,39 @@ fn a_bad_rule_file_is_named_with_line_and_column() {
     assert!(refusal(&deep).contains("bad.ts"));
     let deep = format!("export default function () {{}}\nlet a = {}1", "!".repeat(60_000));
     assert!(refusal(&deep).contains("bad.ts"));
+}
+
+#[test]
+fn a_program_that_is_no_host_is_an_error() {
+    let refusal = |program: &str| {
+        let file = RuleFile { name: "a".into(), path: "a.ts".into(), text: String::new() };
+        let host = PolicyHost::start(sandboxes(), Path::new(program), vec![file]);
+        host.map(|_| ()).unwrap_err().to_string()
+    };
+    assert_eq!(refusal("no-such-program"), "the policy host cannot be started");
+    assert_eq!(refusal("/no/such/program"), "the policy host cannot be started");
+    assert!(refusal("/usr/bin/false").contains("it died"));
+    assert!(refusal("/usr/bin/yes").contains("it did not speak as agreed"));
+}
+
+#[test]
+fn the_host_is_confined_by_the_operating_system() {
+    let host = start(&[("obeys", OBEYS)]);
+    let first = host.pid().unwrap();
+    let children = format!("/proc/{first}/task/{first}/children");
+    let children = std::fs::read_to_string(children).unwrap();
+    let guest = children.split_whitespace().next().unwrap();
+    let status = std::fs::read_to_string(format!("/proc/{guest}/status")).unwrap();
+    for line in ["CapEff:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2"] {
+        assert!(status.contains(line), "{line}: {status}");
+    }
+    for space in ["user", "mnt", "pid", "net", "ipc", "uts", "cgroup"] {
+        let inode = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/{space}"));
+        assert_ne!(inode(guest).unwrap(), inode("self").unwrap(), "{space}");
+    }
+    let root = std::fs::read_dir(format!("/proc/{guest}/root/home")).unwrap();
+    assert!(root.flatten().all(|entry| entry.file_name() == "fluffy"));
+    assert_eq!(judged(&*host.rules()[0], "good"), "allow");
 }
 
 #[test]
