@@ -15,4 +15,5 @@ mod policy_host;
 mod policy_update;
 mod program;
 mod rule_files;
+mod sandbox;
 mod submit;

@@ -20,6 +20,7 @@ use super::mounts::Taken;
 use super::owners;
 use super::spec::{Owner, Spec};
 use super::sys::{self, Side};
+use super::system::outside_id;
 
 /// The number of the job's user and group inside.
 pub(super) const INSIDE: u32 = 1000;
@@ -201,9 +202,11 @@ fn obey(
 
 /// Lets the sandbox's one user and group stand for one of the host's, which is never root.
 fn map_owner(pid: u32, owner: Owner) -> Result<(), Broken> {
-    if owner.uid == 0 || owner.gid == 0 {
-        let error = io::Error::from_raw_os_error(libc::EPERM);
-        return Err(Broken { step: "mapping the user: it would be the host's root".into(), error });
+    let step = "checking the user: it would be the host's root";
+    let users = std::fs::read_to_string("/proc/self/uid_map").step(step)?;
+    let is_root = outside_id(&users, owner.uid) == Some(0);
+    if is_root || (owner.privileged && owner.gid == 0) {
+        return Err(Broken { step: step.into(), error: io::Error::from_raw_os_error(libc::EPERM) });
     }
     let lines = [
         ("setgroups", "deny".to_owned()),

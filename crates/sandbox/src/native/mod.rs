@@ -92,11 +92,20 @@ impl Native {
             System::find().map_err(outside("the namespaces of this process cannot be read"))?;
         let maker = Maker::new(&options.program);
         let mut shared = Shared { options, system, groups, instance, maker, owners: None };
-        if shared.system.is_root() {
+        if shared.system.is_root {
             // Without it, root's project is seen as a stranger sees it, and doctor says so.
             shared.owners = sandbox::ask(&shared, &Order::Owners(system::reserved())).ok();
         }
         Ok(Self { shared: Arc::new(shared) })
+    }
+}
+
+impl Native {
+    fn make(&self, config: Config, job: Job) -> Result<NativeSandbox, RuntimeError> {
+        if self.shared.system.is_root_alone {
+            return Err(why::root_alone());
+        }
+        NativeSandbox::new(Arc::clone(&self.shared), config, job)
     }
 }
 
@@ -117,7 +126,7 @@ impl Runtime for Native {
         if !self.shared.system.landlock {
             notes.push("Landlock is not there: files are protected by mounts alone".to_owned());
         }
-        if self.shared.system.is_root() && self.shared.owners.is_none() {
+        if self.shared.system.is_root && self.shared.owners.is_none() {
             let note = "mounts cannot translate owners: files that only root may read are not seen";
             notes.push(note.to_owned());
         }
@@ -134,7 +143,7 @@ impl Runtime for Native {
     }
 
     fn create(&self, config: Config, job: Job) -> Result<Box<dyn Sandbox>, RuntimeError> {
-        Ok(Box::new(NativeSandbox::new(Arc::clone(&self.shared), config, job)?))
+        Ok(Box::new(self.make(config, job)?))
     }
 
     fn run(
@@ -143,7 +152,7 @@ impl Runtime for Native {
         job: Job,
         watcher: Arc<dyn Watcher>,
     ) -> Result<Outcome, RuntimeError> {
-        NativeSandbox::new(Arc::clone(&self.shared), config, job)?.run_through(watcher)
+        self.make(config, job)?.run_through(watcher)
     }
 
     fn sweep(&self) -> Swept {

@@ -66,6 +66,10 @@ pub(super) struct System {
     pub(super) outside: Vec<(String, Bytes)>,
     pub(super) uid: u32,
     pub(super) gid: u32,
+    /// Whether this process is the machine's root, who may stand in for anybody.
+    pub(super) is_root: bool,
+    /// Whether it is root's user with nobody else to stand in for: in a namespace that maps root alone.
+    pub(super) is_root_alone: bool,
 }
 
 impl System {
@@ -89,24 +93,25 @@ impl System {
             let link = fs::read_link(format!("/proc/self/ns/{name}"))?;
             Ok((name.to_owned(), Bytes(link.into_os_string())))
         });
+        let uid = rustix::process::geteuid().as_raw();
+        let users = fs::read_to_string("/proc/self/uid_map")?;
+        // In the machine's own namespace, and in those that are as good as it, everybody is mapped.
+        let whole = outside_id(&users, RESERVED) == Some(RESERVED);
         Ok(Self {
             shown,
             landlock: landlock_is_there(),
             outside: outside.collect::<io::Result<_>>()?,
-            uid: rustix::process::geteuid().as_raw(),
+            uid,
             gid: rustix::process::getegid().as_raw(),
+            is_root: uid == 0 && whole,
+            is_root_alone: !whole && outside_id(&users, uid) == Some(0),
         })
-    }
-
-    /// Whether the kernel is root.
-    pub(super) fn is_root(&self) -> bool {
-        self.uid == 0
     }
 
     /// Who stands behind a sandbox that works on this directory: the kernel's own user; where that is root,
     /// the owner of the directory; where that is root, too, nobody who exists.
     pub(super) fn owner(&self, directory: Option<&Path>) -> Owner {
-        if !self.is_root() {
+        if !self.is_root {
             return Owner { uid: self.uid, gid: self.gid, privileged: false };
         }
         let found = directory.and_then(|directory| fs::metadata(directory).ok());
@@ -116,6 +121,16 @@ impl System {
             (uid, gid) => Owner { uid, gid, privileged: true },
         }
     }
+}
+
+/// Who stands behind a user of this namespace in the one outside.
+pub(super) fn outside_id(map: &str, id: u32) -> Option<u32> {
+    map.lines().find_map(|line| {
+        let mut numbers = line.split_ascii_whitespace().map_while(|word| word.parse::<u32>().ok());
+        let (inside, outside, count) = (numbers.next()?, numbers.next()?, numbers.next()?);
+        let offset = id.checked_sub(inside).filter(|offset| *offset < count)?;
+        outside.checked_add(offset)
+    })
 }
 
 /// The owner whose files are shown as the reserved user's.
@@ -167,4 +182,23 @@ fn landlock_is_there() -> bool {
     };
     let rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
     rules.handle_access(AccessFs::from_all(ABI::V1)).and_then(Ruleset::create).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_stands_behind_a_user_is_read_from_the_map() {
+        let whole = "         0          0 4294967295\n";
+        assert_eq!(outside_id(whole, 0), Some(0));
+        assert_eq!(outside_id(whole, RESERVED), Some(RESERVED));
+        let container = "0 1000 1\n1 100000 65536\n";
+        assert_eq!(outside_id(container, 0), Some(1000));
+        assert_eq!(outside_id(container, 10), Some(100_009));
+        assert_eq!(outside_id(container, RESERVED), None);
+        for odd in ["", "x y z", "0", "4294967295 4294967295 1"] {
+            assert_eq!(outside_id(odd, 0), None);
+        }
+    }
 }

@@ -37,6 +37,14 @@ pub(super) fn explain(step: String, errno: i32, program: &Path) -> RuntimeError 
     }
 }
 
+/// Nobody but the host's root could stand behind a sandbox.
+pub(super) fn root_alone() -> RuntimeError {
+    RuntimeError::Unavailable {
+        what: "this process is root in a user namespace that has no other users".to_owned(),
+        fix: "run fluffy as an ordinary user, or give the namespace more users".to_owned(),
+    }
+}
+
 fn diagnose(
     step: &str,
     errno: i32,

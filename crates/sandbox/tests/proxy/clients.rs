@@ -67,11 +67,11 @@ fn assert_refused(scene: &Scene, output: &Output) {
 
 /// A proxy that lets nothing on this list through, though it is there.
 fn elsewhere() -> Scene {
-    Scene::with(&["other.test"], packages::host("http://pkg.test"), |_| ())
+    Scene::with(&["other.test"], packages::host(), |_| ())
 }
 
 fn home() -> Scene {
-    Scene::with(ALLOWED, packages::host("http://pkg.test"), |_| ())
+    Scene::with(ALLOWED, packages::host(), |_| ())
 }
 
 fn curl(scene: &Scene) -> Command {

@@ -13,6 +13,7 @@
 mod attack;
 mod carry;
 mod clients;
+mod inside;
 mod lifetime;
 mod packages;
 mod scene;

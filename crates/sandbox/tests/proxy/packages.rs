@@ -8,6 +8,9 @@ use std::process::Command;
 
 use crate::scene::Host;
 
+/// What stands for the host in what its registries answer.
+const BASE: &str = "http://pkg.test";
+
 /// Writes a wheel, a package of npm and a crate, and the answers of their registries, each to a file named
 /// after the path it is asked for, with `_` for `/`.
 const MAKE: &str = r#"
@@ -56,14 +59,14 @@ put("/index/ti/ny/tinypkg", json.dumps({
 }).encode())
 "#;
 
-/// A host that offers the packages under this address.
-pub(crate) fn host(base: &str) -> Host {
+/// A host that offers the packages, under whichever name it is asked for them.
+pub(crate) fn host() -> Host {
     let dir = tempfile::tempdir().unwrap();
     let script = dir.path().join("make");
     std::fs::write(&script, MAKE).unwrap();
     let out = dir.path().join("out");
     std::fs::create_dir(&out).unwrap();
-    let made = Command::new("python3").arg(&script).arg(&out).arg(base).status().unwrap();
+    let made = Command::new("python3").arg(&script).arg(&out).arg(BASE).status().unwrap();
     assert!(made.success());
     let files = read(&out);
     Host::new(move |head, stream| offer(&files, head, stream))
@@ -80,9 +83,10 @@ fn read(dir: &Path) -> BTreeMap<String, Vec<u8>> {
 
 fn offer(files: &BTreeMap<String, Vec<u8>>, head: &str, mut stream: TcpStream) {
     let path = head.split(' ').nth(1).unwrap_or_default().replace('/', "_");
+    let host = head.lines().find_map(|line| line.strip_prefix("Host: ")).unwrap_or_default();
     let (status, body) = match files.get(&path) {
-        Some(body) => ("200 OK", body.as_slice()),
-        None => ("404 Not Found", &b""[..]),
+        Some(body) => ("200 OK", at(body, host)),
+        None => ("404 Not Found", Vec::new()),
     };
     let kind = if path.starts_with("_simple") { "text/html" } else { "application/json" };
     let length = body.len();
@@ -90,6 +94,14 @@ fn offer(files: &BTreeMap<String, Vec<u8>>, head: &str, mut stream: TcpStream) {
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\
          Connection: close\r\n\r\n"
     );
-    let _gone = stream.write_all(&[answer.as_bytes(), body].concat());
+    let _gone = stream.write_all(&[answer.as_bytes(), &body].concat());
     let _gone = stream.shutdown(Shutdown::Write);
+}
+
+/// A text with the address by which its host was asked; what is no text as it is.
+fn at(body: &[u8], host: &str) -> Vec<u8> {
+    match str::from_utf8(body) {
+        Ok(text) => text.replace(BASE, &format!("http://{host}")).into_bytes(),
+        Err(_) => body.to_vec(),
+    }
 }
