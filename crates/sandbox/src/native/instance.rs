@@ -5,8 +5,9 @@
 //! free is left over, and nothing else is.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -34,12 +35,12 @@ impl Instance {
     /// A new one below this directory.
     #[expect(clippy::disallowed_methods, reason = "the one place that writes what an instance is")]
     pub(super) fn begin(state: &Path) -> io::Result<Self> {
-        fs::create_dir_all(state)?;
+        private().recursive(true).create(state)?;
         let _alone = alone_in(state)?;
         let random = SystemIds.fresh().ok_or(io::ErrorKind::Unsupported)?;
         let name: String = random.iter().take(5).map(|byte| format!("{byte:02x}")).collect();
         let directory = state.join(&name);
-        fs::create_dir(&directory)?;
+        private().create(&directory)?;
         let lock = File::create(directory.join(LOCK))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
         Ok(Self { name, directory, count: AtomicU64::new(0), _lock: lock })
@@ -53,7 +54,7 @@ impl Instance {
     /// A fresh directory for a volume.
     pub(super) fn volume(&self) -> io::Result<PathBuf> {
         let directory = self.directory.join(self.next_name());
-        fs::create_dir(&directory)?;
+        private().create(&directory)?;
         fs::create_dir(directory.join("upper"))?;
         fs::create_dir(directory.join("work"))?;
         Ok(directory)
@@ -65,6 +66,14 @@ impl Drop for Instance {
         // What cannot be removed now is swept up with the next start.
         let _left = remove_tree(&self.directory);
     }
+}
+
+/// Makes directories that nobody else may enter: what a job leaves in a volume, marked as it likes, is out of
+/// everybody's reach.
+fn private() -> DirBuilder {
+    let mut builder = DirBuilder::new();
+    builder.mode(0o700);
+    builder
 }
 
 /// Takes away what instances left whose process is gone.
@@ -111,5 +120,25 @@ fn take_away(directory: &Path, groups: &Groups, swept: &mut Swept) {
     match remove_tree(directory) {
         Ok(()) => swept.directories += volumes + 1,
         Err(_) => swept.left += 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn nobody_else_enters_what_belongs_to_an_instance() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path().join("a/b");
+        let instance = Instance::begin(&state).unwrap();
+        let volume = instance.volume().unwrap();
+        for path in [&dir.path().join("a"), &state, &instance.directory, &volume] {
+            let mode = fs::metadata(path).unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode, 0o700, "{}", path.display());
+        }
+        drop(instance);
+        assert_eq!(fs::read_dir(&state).unwrap().count(), 0);
     }
 }

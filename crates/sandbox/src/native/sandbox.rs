@@ -390,7 +390,7 @@ fn own_volume(config: &Config, spec: &Spec) -> Result<(), RuntimeError> {
         return Ok(());
     };
     let (uid, gid) = (Uid::from_raw(spec.owner.uid), Gid::from_raw(spec.owner.gid));
-    for name in ["upper", "work"] {
+    for name in ["", "upper", "work"] {
         rustix::fs::chown(directory.join(name), Some(uid), Some(gid))
             .map_err(|error| outside("a volume cannot be given to the sandbox")(error.into()))?;
     }
