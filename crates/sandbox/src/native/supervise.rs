@@ -438,45 +438,38 @@ impl Supervisor {
     }
 
     fn conclude(self, begin: Instant, seen: Seen) -> Result<Outcome, RuntimeError> {
-        if let Some(error) = seen.failed {
+        let Seen { limit, ended, failed, .. } = seen;
+        if let Some(error) = failed {
             return Err(error);
         }
         let told = lock(&self.running.told);
         let (stopped, paused_for) = (told.stopped, told.paused_for);
         drop(told);
         let used = self.running.group.usage();
-        let mut reached: Vec<Limit> = seen.limit.into_iter().collect();
-        let refused = [(used.oom_kills, Limit::Memory), (used.processes_refused, Limit::Processes)];
-        reached.extend(
-            refused
-                .into_iter()
-                .filter(|(count, _)| count.is_some_and(|count| count > 0))
-                .map(|(_, limit)| limit),
-        );
-        let (code, signal, cpu_us) = seen.ended.unwrap_or((None, None, 0));
-        if signal == Some(libc::SIGXFSZ) {
-            reached.push(Limit::Disk);
-        }
-        let end = match (seen.limit, code) {
+        let (code, signal, cpu_us) = ended.unwrap_or_default();
+        let some = |count: Option<u64>| count.is_some_and(|count| count > 0);
+        let mut reached: Vec<Limit> = limit.into_iter().collect();
+        reached.extend(some(used.oom_kills).then_some(Limit::Memory));
+        reached.extend(some(used.processes_refused).then_some(Limit::Processes));
+        reached.extend((signal == Some(libc::SIGXFSZ)).then_some(Limit::Disk));
+        let end = match (limit, code) {
             (Some(limit), _) => End::Limit(limit),
-            (None, _) if stopped && seen.ended.is_none() => End::Stopped,
             (None, Some(0)) => End::Exited(0),
-            (None, _) => match (stopped, reached.first(), code) {
-                (true, _, _) => End::Stopped,
-                (false, Some(limit), _) => End::Limit(*limit),
-                (false, None, Some(code)) => End::Exited(code),
+            (None, _) if stopped => End::Stopped,
+            (None, code) => match (reached.first(), code) {
+                (Some(limit), _) => End::Limit(*limit),
+                (None, Some(code)) => End::Exited(code),
                 // The first process was killed by somebody else: it had nothing to say.
-                (false, None, None) => End::Signalled(signal.unwrap_or(libc::SIGKILL)),
+                (None, None) => End::Signalled(signal.unwrap_or(libc::SIGKILL)),
             },
         };
-        let logs = std::mem::take(&mut *lock(&self.running.logs));
-        *lock(&self.running.logs) = logs.clone();
+        let (stdout, stderr) = self.running.logs();
         let usage = Usage {
             wall: now().duration_since(begin).saturating_sub(paused_for),
-            cpu: used.cpu.or(Some(Duration::from_micros(cpu_us))),
+            cpu: used.cpu.or_else(|| ended.map(|_| Duration::from_micros(cpu_us))),
             memory: used.memory_peak,
         };
-        Ok(Outcome { end, reached, stdout: logs.0, stderr: logs.1, usage })
+        Ok(Outcome { end, reached, stdout, stderr, usage })
     }
 }
 
