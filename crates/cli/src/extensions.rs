@@ -7,7 +7,7 @@ use std::sync::Arc;
 use fluffy_base::{Digest, ProjectPath};
 use fluffy_kernel::{Extensions, LoadedExtensions, PolicyHost, RuleFile};
 use fluffy_policy::MAX_RULE_BYTES;
-use fluffy_sandbox::{Native, NativeOptions};
+use fluffy_sandbox::{Native, NativeOptions, RuntimeError};
 
 /// The rule files of a project, run by this program as a policy host.
 #[derive(Debug)]
@@ -63,9 +63,11 @@ impl Extensions for RuleFiles {
     }
 }
 
-fn with_causes(error: &dyn std::error::Error) -> String {
-    match error.source() {
-        Some(cause) => format!("{error}: {}", with_causes(cause)),
-        None => error.to_string(),
+fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+    match (error.source(), error.downcast_ref()) {
+        (Some(cause), _) => format!("{error}: {}", with_causes(cause)),
+        // The remedy for the machine, which the policy's own would hide.
+        (None, Some(RuntimeError::Unavailable { fix, .. })) => format!("{error} ({fix})"),
+        (None, _) => error.to_string(),
     }
 }

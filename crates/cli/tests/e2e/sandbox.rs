@@ -132,12 +132,15 @@ fn the_home_directory_is_empty_but_for_toolchains() {
     assert_eq!(sandboxed(&user, &[], &list).out, "./.cargo/bin/file\n");
 }
 
+/// Forbids namespaces in the one it is run in.
+const FORBID: &str = "echo 0 > /proc/sys/user/max_user_namespaces;";
+
 /// An ordinary user, who is root in a namespace of theirs, runs this there.
-fn in_a_namespace(user: &User, before: &str) -> Answer {
+fn in_a_namespace(user: &User, before: &str, args: &str) -> Answer {
     let program = user.project.path("fluffy");
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_fluffy")).arg(&program).status();
     assert!(copied.unwrap().success());
-    let script = format!("{before} exec \"$0\" sandbox run -- true");
+    let script = format!("{before} exec \"$0\" {args}");
     let mut command = Command::new("unshare");
     command.args(["-Ur", "sh", "-c", &script]).arg(&program);
     command.current_dir(user.project.root()).env_clear().stdin(Stdio::null());
@@ -153,13 +156,13 @@ fn in_a_namespace(user: &User, before: &str) -> Answer {
 
 #[test]
 fn sandboxes_are_made_inside_a_users_namespace() {
-    let answer = in_a_namespace(&user(), "");
+    let answer = in_a_namespace(&user(), "", "sandbox run -- true");
     assert_eq!(answer.code, 0, "{}", answer.err);
 }
 
 #[test]
 fn where_namespaces_are_forbidden_the_setting_and_the_remedy_are_named() {
-    let answer = in_a_namespace(&user(), "echo 0 > /proc/sys/user/max_user_namespaces;");
+    let answer = in_a_namespace(&user(), FORBID, "sandbox run -- true");
     assert_eq!(answer.code, 4);
     for words in [
         "user namespaces are switched off (user.max_user_namespaces)",
@@ -168,6 +171,19 @@ fn where_namespaces_are_forbidden_the_setting_and_the_remedy_are_named() {
     ] {
         assert!(answer.err.contains(words), "{words}: {}", answer.err);
     }
+}
+
+#[test]
+fn rule_files_are_not_run_without_a_sandbox() {
+    let user = user();
+    user.write(
+        ".fluffy/policy.yaml",
+        "jurisdiction: { allowed_actors: [user] }\nextensions: [.fluffy/rules/any.ts]\n",
+    );
+    user.write(".fluffy/rules/any.ts", "export default () => ({ action: 'pass' });\n");
+    let answer = in_a_namespace(&user, FORBID, "policy check");
+    assert_ne!(answer.code, 0);
+    assert!(answer.err.contains("sudo sysctl user.max_user_namespaces=15000"), "{}", answer.err);
 }
 
 #[test]
