@@ -23,6 +23,9 @@ pub(crate) const NO_SANDBOX: u8 = 4;
 /// Exit code: ledger or state damaged.
 pub(crate) const DAMAGED: u8 = 6;
 
+/// Exit code: cancelled by the user.
+pub(crate) const CANCELLED: u8 = 130;
+
 /// Why a command could not do its work.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {

@@ -11,6 +11,7 @@ mod explain;
 mod explanation;
 mod extensions;
 mod inert;
+mod interrupt;
 mod landlock;
 mod lines;
 mod output;

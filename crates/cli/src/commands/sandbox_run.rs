@@ -6,6 +6,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
@@ -13,14 +14,15 @@ use fluffy_base::Span;
 use fluffy_sandbox::harvest::{Change, Harvest, HarvestLimits, Kind, harvest};
 use fluffy_sandbox::proxy::{AllowList, Decision, Record};
 use fluffy_sandbox::{
-    Config, End, Input, Job, Limits, Network, Outcome, Runtime as _, Store, Stream, Template,
-    Volume, Watcher, Workspace,
+    Config, End, Input, Job, Limits, Network, Outcome, Runtime as _, Sandbox, Store, Stream,
+    Template, Volume, Watcher, Workspace,
 };
 
 use crate::args::{NetName, RunArgs};
 use crate::environment::Environment;
-use crate::explain::{CliError, FAILED};
+use crate::explain::{CANCELLED, CliError, FAILED};
 use crate::inert::Inert;
+use crate::interrupt;
 use crate::output::Output;
 use crate::place::Place;
 use crate::policy_source::{PolicySource, exists};
@@ -49,7 +51,20 @@ pub(crate) fn run(
         false => None,
     };
     let config = config(place, environment, args, volume.clone())?;
-    let outcome = native.run(config, job(args), Arc::new(Passing::new()))?;
+    let sandbox: Arc<dyn Sandbox> = native.create(config, job(args))?.into();
+    let cancelled = Arc::new(AtomicBool::new(false));
+    let (stopped, cancel) = (Arc::clone(&sandbox), Arc::clone(&cancelled));
+    // Before anything runs, so that nothing is left behind by whoever has enough of it.
+    interrupt::instead(move || {
+        cancel.store(true, Ordering::SeqCst);
+        stopped.remove();
+    })?;
+    let outcome = sandbox.start(Arc::new(Passing::new())).and_then(|()| sandbox.wait());
+    sandbox.remove();
+    if cancelled.load(Ordering::SeqCst) {
+        return Ok(CANCELLED);
+    }
+    let outcome = outcome?;
     if let Some(volume) = volume {
         show_changes(&volume, args.save.as_deref(), output)?;
     }

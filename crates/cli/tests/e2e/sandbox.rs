@@ -1,5 +1,6 @@
 //! `fluffy sandbox run` as a person uses it.
 
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
@@ -130,6 +131,22 @@ fn the_home_directory_is_empty_but_for_toolchains() {
     std::fs::write(user.project.path(".cargo/credentials.toml"), "secret").unwrap();
     let list = ["sh", "-c", "cd; find . -name '*' -type f -not -path './project/*'"];
     assert_eq!(sandboxed(&user, &[], &list).out, "./.cargo/bin/file\n");
+}
+
+#[test]
+fn whoever_interrupts_it_leaves_nothing_behind() {
+    let user = user();
+    let script = "echo started; trap '' INT TERM; sleep 1000 & wait";
+    let mut command = user.command(&["sandbox", "run", "--", "bash", "-c", script]);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "started\n");
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let left = user.project.state().join("fluffy/sandboxes");
+    assert_eq!(std::fs::read_dir(left).unwrap().count(), 0);
 }
 
 /// Forbids namespaces in the one it is run in.

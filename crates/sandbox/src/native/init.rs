@@ -64,6 +64,8 @@ pub fn sandbox_init() -> ExitCode {
     let (Ok(orders), Ok(null)) = (orders, File::open("/dev/null")) else {
         return ExitCode::FAILURE;
     };
+    // What is typed at the kernel's terminal is not for this process. It fails only if that is so already.
+    let _own = rustix::process::setsid();
     // From here on the first descriptor is nobody's: what is split off must not hold the orders.
     if rustix::stdio::dup2_stdin(&null).is_err() {
         return ExitCode::FAILURE;
