@@ -34,7 +34,7 @@ struct Directory {
 }
 
 /// Whether processes are halted.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Halt {
     Halted,
     Running,
@@ -258,11 +258,24 @@ impl Directory {
             Version::One => (0..PATIENCE).any(|round| {
                 if round > 0 {
                     files::moment();
+                    self.insist(to, round);
                 }
                 // Reading makes the kernel look whether all have halted.
                 let now = fs::read_to_string(self.path.join("freezer.state"));
                 now.is_ok_and(|now| now.trim() == word)
             }),
+        }
+    }
+
+    /// Version 1 can miss a process that was just being made, and does not look again by itself: it is asked again,
+    /// and now and then lets all go for a moment, so that whoever waits for a missed one moves on.
+    fn insist(&self, to: Halt, round: u32) {
+        if to == Halt::Halted {
+            if round.is_multiple_of(50) {
+                drop(self.ask(Halt::Running));
+                files::moment();
+            }
+            drop(self.ask(Halt::Halted));
         }
     }
 
