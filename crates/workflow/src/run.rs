@@ -107,6 +107,14 @@ impl TestRun {
         Self { broken: Some(files.into_iter().collect()), ..self }
     }
 
+    /// The same run without the tests of these files.
+    #[must_use]
+    pub(crate) fn without(mut self, files: &BTreeSet<ProjectPath>) -> Self {
+        let is_in = |case: &TestCase| case.place.as_ref().is_some_and(|it| files.contains(it));
+        self.cases.retain(|_, case| !is_in(case));
+        self
+    }
+
     /// How much of the project's tests it covers.
     pub fn extent(&self) -> Extent {
         self.extent
