@@ -41,8 +41,8 @@ pub enum NotTypeOnly {
     /// A large file.
     #[error("the file has more than {MAX_TYPED_BYTES} bytes")]
     TooLarge,
-    /// Brackets nested deeper than anybody would write.
-    #[error("the file is nested too deeply")]
+    /// More brackets or conditions within each other than anybody would write.
+    #[error("the file has too many brackets or conditions within each other")]
     TooDeep,
     /// Text that is not of the language.
     #[error("the file cannot be parsed {0} the change")]

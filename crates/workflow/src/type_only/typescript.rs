@@ -10,8 +10,8 @@
 //! load the module. A file with decorators is refused, since a compiler can be told to hand them the
 //! types as values.
 //!
-//! **Invariant.** A hostile text cannot end the process. The parser recurses and tries again at
-//! brackets, so their depth is bounded before it sees a text; it runs on a stack that is large enough
+//! **Invariant.** A hostile text cannot end the process. The parser recurses, and tries again at brackets
+//! and conditions, so these are bounded before it sees a text; it runs on a stack that is large enough
 //! for whatever else a text of the allowed length can nest, and a panic of its is a refusal.
 
 use std::thread;
@@ -39,6 +39,10 @@ const MAX_BRACKETS: usize = 64;
 /// again if it was none.
 const MAX_ANGLES: usize = 12;
 
+/// How many conditional expressions a file may have. Where one holds an arrow function the parser reads
+/// the rest twice, so the time it takes grows with a power of their number.
+const MAX_CONDITIONS: usize = 128;
+
 /// The stack that the parser runs on. Only what is used of it is ever taken from the system.
 const STACK_BYTES: usize = 256 << 20;
 
@@ -65,7 +69,7 @@ impl TypeOnly for TypeScript {
     }
 }
 
-/// Whether a text nests more than anybody would write. Brackets in texts and comments are counted as
+/// Whether a text nests more than anybody would write. What stands in texts and comments is counted as
 /// well: whoever writes so many has to write a test.
 fn is_too_deep(text: &str) -> bool {
     let (mut brackets, mut angles) = (0_usize, 0_usize);
@@ -82,7 +86,29 @@ fn is_too_deep(text: &str) -> bool {
             return true;
         }
     }
-    false
+    conditions(text) > MAX_CONDITIONS
+}
+
+/// How many `?` may be of conditional expressions: all but `??`, `?.` and the mark of what is optional.
+fn conditions(text: &str) -> usize {
+    let mut count = 0;
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        rest = match (first, after) {
+            (b'?', [b'?', after @ ..]) => after,
+            (b'?', [b'.', b'0'..=b'9', ..]) => {
+                count += 1;
+                after
+            }
+            (b'?', [b'.' | b':' | b',' | b')', ..]) => after,
+            (b'?', _) => {
+                count += 1;
+                after
+            }
+            _other => after,
+        };
+    }
+    count
 }
 
 fn compare(before: &str, after: &str) -> Result<(), NotTypeOnly> {
@@ -404,6 +430,13 @@ mod tests {
             "a extends b?",
             "{}+",
             "()=>{}\n",
+            "a?(b):c=>",
+            "a?(b)=>c:",
+            "a?(b):c=>d?",
+            "a?.5:c=>",
+            "<T>(a)=>",
+            "async<T>(a)=>",
+            "a?.b<c>(d)",
         ] {
             for ending in ["", "1"] {
                 let text = part.repeat(65_000 / part.len()) + ending;
