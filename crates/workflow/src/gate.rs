@@ -36,7 +36,8 @@ impl<'a> Gate<'a> {
         Self { workflow, conventions }
     }
 
-    /// Whether one file may be written: also what a sandbox left, file by file.
+    /// Whether one file may be written: also what a sandbox left, file by file. A directory is judged by
+    /// its own name alone, so whoever moves or removes one asks for every file in it.
     pub fn writable(&self, path: &ProjectPath) -> Writable {
         let kind = self.conventions.kind(path);
         self.workflow.standing().writable(kind, self.workflow.exempts(path))

@@ -193,7 +193,9 @@ impl Workflow {
         self.task.red.as_ref()
     }
 
-    /// Whether there is a run from before the task to hold others against.
+    /// Whether there is a run from before the task to hold others against. Without one, tests that
+    /// were there before and are taken out before the first failing run are not missed; the project's
+    /// own tree can be run for it at any time before code is written.
     pub fn has_baseline(&self) -> bool {
         self.task.before.is_some()
     }
