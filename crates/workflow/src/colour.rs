@@ -1,0 +1,240 @@
+//! Decides whether a run of tests is red, and later whether it is green.
+//!
+//! Both are tied together by the identity of tests. A run is red for tests that fail because of this
+//! task's tests; it is green once exactly those tests pass and no other got worse. So `assert false` is
+//! red and can never be green, since tests are frozen while code is written, and a test that is
+//! deleted, renamed, skipped or left out of the run keeps it from being green.
+//!
+//! **Invariant.** What is not known counts against the session: without a run from before the task, a
+//! failing test is new only if it is known to stand in a test file that the task wrote, and no failing
+//! test is excused.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use fluffy_base::{Excerpt, ProjectPath};
+use serde::{Deserialize, Serialize};
+
+use crate::run::{Extent, Outcome, TestCase, TestRun};
+
+/// How many tests or files a reason names.
+const NAMED: usize = 3;
+/// How much of each it repeats.
+const SHOWN: usize = 80;
+
+/// The proof that tests of this task fail, and what green has to be held against.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Red {
+    /// The run itself.
+    pub(crate) run: TestRun,
+    /// Tests that have to pass.
+    pub(crate) failing: BTreeSet<String>,
+    /// Test files that could not be built; tests of each have to run and pass.
+    pub(crate) broken: BTreeSet<ProjectPath>,
+}
+
+/// Why a run is not red.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotRed {
+    /// The task has no test of its own.
+    #[error("no test file was written for this task")]
+    NoTestWritten,
+    /// The run found no test.
+    #[error("the run found no test")]
+    NoTestRan,
+    /// Nothing fails.
+    #[error("no test fails")]
+    NothingFails,
+    /// What fails has nothing to do with the task's tests.
+    #[error("only tests fail that failed before, or that are not known to be of this task: {0}")]
+    OnlyOthersFail(Named),
+    /// What cannot be built has nothing to do with the task's tests.
+    #[error("the build fails, but in no test file that this task wrote{0}")]
+    BuildFailsElsewhere(Named),
+}
+
+/// Why a run is not green.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotGreen {
+    /// Tests that fail and did not fail before the task.
+    #[error("tests fail: {0}")]
+    Failing(Named),
+    /// Tests that were red and did not pass, or did not run.
+    #[error("tests that were red did not run and pass: {0}")]
+    StillRed(Named),
+    /// Tests that ran before and are skipped now.
+    #[error("tests are skipped that ran before: {0}")]
+    Skipped(Named),
+    /// Tests that were there before and are not any more.
+    #[error("tests are gone: {0}")]
+    Gone(Named),
+    /// Test files that could not be built, of which no test has run and passed.
+    #[error("no test ran and passed of files that could not be built before: {0}")]
+    NotRun(Named),
+    /// It could not be built.
+    #[error("the build fails{0}")]
+    BuildFails(Named),
+    /// It left tests out.
+    #[error("the run covers only a part of the tests")]
+    Part,
+}
+
+/// The first few of some tests or files, and how many there are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    first: Vec<String>,
+    count: usize,
+    after_colon: bool,
+}
+
+impl Red {
+    /// The tests that have to pass.
+    pub fn failing(&self) -> &BTreeSet<String> {
+        &self.failing
+    }
+
+    /// The test files that could not be built, of which tests have to run and pass.
+    pub fn broken(&self) -> &BTreeSet<ProjectPath> {
+        &self.broken
+    }
+}
+
+/// Whether a run is red: a test of this task fails, or a test file of this task cannot be built.
+///
+/// `before` is a run from before the task's first change, `written` the test files that the task
+/// changed. A test that passed before and fails now is the task's as well: nothing but tests could have
+/// been changed so far.
+pub fn red(
+    before: Option<&TestRun>,
+    run: &TestRun,
+    written: &BTreeSet<ProjectPath>,
+) -> Result<Red, NotRed> {
+    if written.is_empty() {
+        return Err(NotRed::NoTestWritten);
+    }
+    let failing: Vec<_> = run.cases().filter(|(_, case)| case.outcome == Outcome::Failed).collect();
+    let of_task = failing.iter().filter(|(id, case)| is_of_task(before, id, case, written));
+    let of_task: BTreeSet<String> = of_task.map(|(id, _)| (*id).to_owned()).collect();
+    let was_broken = |file: &ProjectPath| {
+        before.and_then(TestRun::broken).is_some_and(|files| files.contains(file))
+    };
+    let files = run.broken().into_iter().flatten();
+    let broken: BTreeSet<_> =
+        files.filter(|file| written.contains(*file) && !was_broken(file)).cloned().collect();
+    if !of_task.is_empty() || !broken.is_empty() {
+        return Ok(Red { run: run.clone(), failing: of_task, broken });
+    }
+    Err(match run.broken() {
+        Some(files) => {
+            NotRed::BuildFailsElsewhere(Named::tail(files.iter().map(ProjectPath::as_str)))
+        }
+        None if run.cases().next().is_none() => NotRed::NoTestRan,
+        None if failing.is_empty() => NotRed::NothingFails,
+        None => NotRed::OnlyOthersFail(Named::of(failing.iter().map(|(id, _)| *id))),
+    })
+}
+
+/// Whether a run is green: all of the tests ran, what was red passes, and nothing got worse.
+///
+/// Without `red`, as in a task that did not begin with tests, only the tests from before count.
+pub fn green(before: Option<&TestRun>, red: Option<&Red>, run: &TestRun) -> Result<(), NotGreen> {
+    if let Some(files) = run.broken() {
+        return Err(NotGreen::BuildFails(Named::tail(files.iter().map(ProjectPath::as_str))));
+    }
+    let must_pass = red.into_iter().flat_map(|red| &red.failing).map(String::as_str);
+    let passed = |id: &str| run.outcome(id) == Some(Outcome::Passed);
+    refuse(must_pass.filter(|id| !passed(id)), NotGreen::StillRed)?;
+    let excused = |id: &str| before.and_then(|run| run.outcome(id)) == Some(Outcome::Failed);
+    let failing = run.cases().filter(|(_, case)| case.outcome == Outcome::Failed);
+    refuse(failing.map(|(id, _)| id).filter(|id| !excused(id)), NotGreen::Failing)?;
+    if run.extent() == Extent::Part {
+        return Err(NotGreen::Part);
+    }
+    let earlier = || before.into_iter().chain(red.map(|red| &red.run)).flat_map(TestRun::cases);
+    let gone = earlier().map(|(id, _)| id).filter(|id| run.outcome(id).is_none());
+    refuse(gone, NotGreen::Gone)?;
+    let ran = earlier().filter(|(_, case)| case.outcome != Outcome::Skipped);
+    let skipped = ran.filter(|(id, _)| run.outcome(id) == Some(Outcome::Skipped));
+    refuse(skipped.map(|(id, _)| id), NotGreen::Skipped)?;
+    let broken = red.into_iter().flat_map(|red| &red.broken);
+    let not_run = broken.filter(|file| !has_run(before, file, run));
+    refuse(not_run.map(ProjectPath::as_str), NotGreen::NotRun)
+}
+
+fn is_of_task(
+    before: Option<&TestRun>,
+    id: &str,
+    case: &TestCase,
+    written: &BTreeSet<ProjectPath>,
+) -> bool {
+    let in_written_file = || case.place.as_ref().is_some_and(|place| written.contains(place));
+    match before.map(|run| (run.outcome(id), knows_all(run))) {
+        Some((Some(Outcome::Failed), _)) => false,
+        Some((Some(Outcome::Passed | Outcome::Skipped), _) | (None, true)) => true,
+        Some((None, false)) | None => in_written_file(),
+    }
+}
+
+/// Whether a test that is not in the run was not there.
+fn knows_all(run: &TestRun) -> bool {
+    run.extent() == Extent::Whole && run.broken().is_none()
+}
+
+/// Whether tests of a file have run, and all of them passed. Where the runner only knows a test's
+/// directory, the test must not have been there before the task.
+fn has_run(before: Option<&TestRun>, file: &ProjectPath, run: &TestRun) -> bool {
+    let directory = file.parent();
+    let is_new = |id: &str| before.is_some_and(|run| knows_all(run) && run.outcome(id).is_none());
+    let of_file = |(id, case): &(&str, &TestCase)| match &case.place {
+        Some(place) if place == file => true,
+        place => place.is_some() && *place == directory && is_new(id),
+    };
+    let mut tests = run.cases().filter(of_file).peekable();
+    tests.peek().is_some() && tests.all(|(_, case)| case.outcome == Outcome::Passed)
+}
+
+fn refuse<'a>(
+    found: impl Iterator<Item = &'a str>,
+    why: impl FnOnce(Named) -> NotGreen,
+) -> Result<(), NotGreen> {
+    let found: BTreeSet<&str> = found.collect();
+    if found.is_empty() { Ok(()) } else { Err(why(Named::of(found.into_iter()))) }
+}
+
+impl Named {
+    fn of<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        let (mut first, mut count) = (Vec::new(), 0);
+        for name in names {
+            count += 1;
+            if first.len() < NAMED {
+                first.push(Excerpt::new(name, SHOWN).to_string());
+            }
+        }
+        Self { first, count, after_colon: false }
+    }
+
+    /// The same with a colon before it, or nothing at all where there is nothing to name.
+    fn tail<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        Self { after_colon: true, ..Self::of(names) }
+    }
+}
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.after_colon && self.count > 0 {
+            f.write_str(": ")?;
+        }
+        for (at, name) in self.first.iter().enumerate() {
+            let comma = if at == 0 { "" } else { ", " };
+            write!(f, "{comma}`{name}`")?;
+        }
+        match self.count.saturating_sub(self.first.len()) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

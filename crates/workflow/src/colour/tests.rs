@@ -1,0 +1,206 @@
+//! Red and green, held against what a model would try.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Tests as `name=passed@place`; `!file` at the end is a file that cannot be built.
+fn run(text: &str) -> TestRun {
+    let (text, extent) = match text.strip_prefix("part ") {
+        Some(rest) => (rest, Extent::Part),
+        None => (text, Extent::Whole),
+    };
+    let mut broken = BTreeSet::new();
+    let mut cases = Vec::new();
+    for word in text.split_whitespace() {
+        if let Some(file) = word.strip_prefix('!') {
+            broken.insert(path(file));
+            continue;
+        }
+        let (id, rest) = word.split_once('=').unwrap();
+        let (outcome, place) = match rest.split_once('@') {
+            Some((outcome, place)) => (outcome, Some(path(place))),
+            None => (rest, None),
+        };
+        let outcome = match outcome {
+            "ok" => Outcome::Passed,
+            "bad" => Outcome::Failed,
+            "skip" => Outcome::Skipped,
+            other => panic!("{other}"),
+        };
+        cases.push((id.to_owned(), TestCase { outcome, place }));
+    }
+    let run = TestRun::new(extent, cases).unwrap();
+    if broken.is_empty() { run } else { run.broken_by(broken) }
+}
+
+fn path(text: &str) -> ProjectPath {
+    ProjectPath::parse(text).unwrap()
+}
+
+fn check_red(before: Option<&str>, now: &str, expected: &str) {
+    let written = BTreeSet::from([path("tests/new.py")]);
+    let answer = red(before.map(run).as_ref(), &run(now), &written);
+    let shown = match &answer {
+        Ok(red) => format!("red {:?} {:?}", red.failing, red.broken.len()),
+        Err(why) => why.to_string(),
+    };
+    assert!(shown.starts_with(expected), "{before:?} {now}: {shown}");
+}
+
+fn check_green(before: Option<&str>, at_red: &str, now: &str, expected: &str) {
+    let before = before.map(run);
+    let written = BTreeSet::from([path("tests/new.py")]);
+    let red = red(before.as_ref(), &run(at_red), &written).unwrap();
+    let shown = match green(before.as_ref(), Some(&red), &run(now)) {
+        Ok(()) => "green".to_owned(),
+        Err(why) => why.to_string(),
+    };
+    assert_eq!(shown, expected, "{at_red} -> {now}");
+}
+
+#[test]
+fn a_new_test_that_fails_is_red() {
+    check_red(Some("a=ok"), "a=ok b=bad", r#"red {"b"} 0"#);
+    check_red(None, "a=ok b=bad@tests/new.py", r#"red {"b"} 0"#);
+    check_red(Some("a=ok"), "a=bad", r#"red {"a"} 0"#);
+    check_red(Some("a=ok"), "part b=bad", r#"red {"b"} 0"#);
+}
+
+#[test]
+fn a_test_that_failed_before_or_elsewhere_is_not_red() {
+    check_red(Some("a=bad"), "a=bad", "only tests fail that failed before");
+    check_red(None, "a=bad@tests/old.py", "only tests fail that failed before");
+    check_red(None, "a=bad", "only tests fail that failed before");
+    check_red(Some("part x=ok"), "a=bad", "only tests fail that failed before");
+}
+
+#[test]
+fn nothing_that_fails_is_not_red() {
+    check_red(Some("a=ok"), "a=ok b=ok", "no test fails");
+    check_red(Some("a=ok"), "a=ok b=skip", "no test fails");
+    check_red(None, "", "the run found no test");
+    let none = red(None, &run("a=bad@tests/new.py"), &BTreeSet::new());
+    assert_eq!(none, Err(NotRed::NoTestWritten));
+}
+
+#[test]
+fn a_build_failure_is_red_only_through_a_test_file_of_the_task() {
+    check_red(Some("a=ok"), "!tests/new.py", "red {} 1");
+    check_red(Some("a=ok"), "!src/lib.rs", "the build fails, but in no test file");
+    check_red(Some("!tests/new.py"), "!tests/new.py", "the build fails, but in no test file");
+}
+
+#[test]
+fn what_was_red_has_to_pass() {
+    check_green(Some("a=ok"), "a=ok b=bad", "a=ok b=ok", "green");
+    check_green(Some("a=ok"), "a=ok b=bad", "a=ok b=ok c=ok", "green");
+    let still = "tests that were red did not run and pass: `b`";
+    check_green(Some("a=ok"), "a=ok b=bad", "a=ok b=bad", still);
+    check_green(Some("a=ok"), "a=ok b=bad", "a=ok b=skip", still);
+    check_green(Some("a=ok"), "a=ok b=bad", "a=ok", still);
+    check_green(Some("a=ok"), "a=ok b=bad", "a=ok renamed=ok", still);
+}
+
+#[test]
+fn nothing_may_get_worse() {
+    check_green(Some("a=ok"), "a=ok b=bad", "a=bad b=ok", "tests fail: `a`");
+    check_green(
+        Some("a=ok"),
+        "a=ok b=bad",
+        "a=skip b=ok",
+        "tests are skipped that ran before: `a`",
+    );
+    check_green(Some("a=ok"), "a=ok b=bad", "b=ok", "tests are gone: `a`");
+    check_green(Some("a=ok d=ok"), "a=ok b=bad", "a=ok b=ok", "tests are gone: `d`");
+    check_green(Some("a=skip"), "a=skip b=bad", "b=ok", "tests are gone: `a`");
+    check_green(Some("a=ok"), "b=bad", "a=ok b=ok c=bad", "tests fail: `c`");
+}
+
+#[test]
+fn a_failure_from_before_the_task_is_excused_only_where_it_is_known() {
+    check_green(Some("a=bad"), "a=bad b=bad", "a=bad b=ok", "green");
+    check_green(
+        Some("a=bad"),
+        "a=bad b=bad",
+        "a=skip b=ok",
+        "tests are skipped that ran before: `a`",
+    );
+    check_green(None, "a=bad b=bad@tests/new.py", "a=bad b=ok", "tests fail: `a`");
+}
+
+#[test]
+fn a_part_of_the_tests_or_a_broken_build_is_never_green() {
+    check_green(Some(""), "b=bad", "part b=ok", "the run covers only a part of the tests");
+    check_green(Some(""), "b=bad", "b=ok !src/x.rs", "the build fails: `src/x.rs`");
+}
+
+#[test]
+fn after_a_build_failure_tests_of_those_files_have_to_run_and_pass() {
+    let check = |now: &str, expected: &str| {
+        check_green(Some("a=ok"), "!tests/new.py", now, expected);
+    };
+    let not_run = "no test ran and passed of files that could not be built before: `tests/new.py`";
+    check("a=ok n=ok@tests/new.py", "green");
+    check("a=ok n=ok@tests", "green");
+    check("a=ok@tests", not_run);
+    check("a=ok n=ok", not_run);
+    check("a=ok n=ok@tests/new.py m=skip@tests/new.py", not_run);
+    check("a=ok n=skip@tests/new.py", not_run);
+}
+
+#[test]
+fn a_reason_names_the_first_few() {
+    let named = Named::of(["a", "b", "c", "d", "e"].into_iter());
+    assert_eq!(named.to_string(), "`a`, `b`, `c` and 2 more");
+}
+
+fn any_run() -> impl Strategy<Value = TestRun> {
+    let outcome = prop_oneof![Just(Outcome::Passed), Just(Outcome::Skipped), Just(Outcome::Failed)];
+    let place = proptest::option::of(prop_oneof![
+        Just(path("tests/new.py")),
+        Just(path("tests/old.py")),
+        Just(path("tests"))
+    ]);
+    let cases = proptest::collection::vec(("[a-e]", outcome, place), 0..6);
+    let broken = proptest::option::weighted(0.2, Just(path("tests/new.py")));
+    (cases, broken, any::<bool>()).prop_map(|(cases, broken, whole)| {
+        let extent = if whole { Extent::Whole } else { Extent::Part };
+        let case = |(id, outcome, place)| (id, TestCase { outcome, place });
+        let run = TestRun::new(extent, cases.into_iter().map(case)).unwrap();
+        match broken {
+            Some(file) => run.broken_by([file]),
+            None => run,
+        }
+    })
+}
+
+proptest! {
+    /// The run that was red is never the run that is green.
+    #[test]
+    fn no_run_is_red_and_green(before in proptest::option::of(any_run()), now in any_run()) {
+        let written = BTreeSet::from([path("tests/new.py")]);
+        if let Ok(red) = red(before.as_ref(), &now, &written) {
+            prop_assert!(green(before.as_ref(), Some(&red), &now).is_err());
+        }
+    }
+
+    /// Taking any test out of a green run, or skipping it, never helps.
+    #[test]
+    fn a_green_run_has_passed_everything_that_was_red(
+        before in proptest::option::of(any_run()),
+        first in any_run(),
+        now in any_run(),
+    ) {
+        let written = BTreeSet::from([path("tests/new.py")]);
+        let Ok(red) = red(before.as_ref(), &first, &written) else { return Ok(()) };
+        if green(before.as_ref(), Some(&red), &now).is_ok() {
+            for id in &red.failing {
+                prop_assert_eq!(now.outcome(id), Some(Outcome::Passed));
+            }
+            for (id, _) in first.cases() {
+                prop_assert!(now.outcome(id).is_some());
+            }
+        }
+    }
+}
