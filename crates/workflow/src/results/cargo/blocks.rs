@@ -1,0 +1,155 @@
+//! The blocks that test binaries print.
+//!
+//! **Invariant.** A finished block has as many results as it announced, no name twice, and sums that are
+//! those of its lines. A block without its last line is unfinished and says so.
+
+use std::collections::BTreeMap;
+
+use super::super::{Outcome, ResultsError, failed};
+
+/// What one test binary printed.
+#[derive(Debug)]
+pub(super) struct Block {
+    pub(super) tests: BTreeMap<String, Outcome>,
+    pub(super) finished: bool,
+}
+
+/// A block that is being read.
+struct Open {
+    announced: usize,
+    tests: BTreeMap<String, Outcome>,
+    /// Behind `failures:`, where tests speak.
+    telling: bool,
+    /// The failed test whose output is being read.
+    speaker: Option<String>,
+    said: String,
+}
+
+/// More of a test's output than this is never shown.
+const KEPT_OUTPUT: usize = 8192;
+
+pub(super) fn read_blocks<'a>(
+    lines: impl Iterator<Item = &'a str>,
+) -> Result<Vec<Block>, ResultsError> {
+    let mut blocks = Vec::new();
+    let mut open: Option<Open> = None;
+    for line in lines {
+        if let Some(announced) = announcement(line) {
+            blocks.extend(open.take().map(Open::unfinished));
+            let tests = BTreeMap::new();
+            let said = String::new();
+            open = Some(Open { announced, tests, telling: false, speaker: None, said });
+            continue;
+        }
+        let Some(block) = open.as_mut() else {
+            if line.starts_with("test result: ") {
+                return Err(ResultsError::contradiction("a sum without its tests"));
+            }
+            continue;
+        };
+        if let Some(sums) = line.strip_prefix("test result: ") {
+            block.check(sums)?;
+            blocks.extend(open.take().map(Open::close));
+            continue;
+        }
+        block.enter(line)?;
+    }
+    blocks.extend(open.take().map(Open::unfinished));
+    Ok(blocks)
+}
+
+impl Open {
+    fn enter(&mut self, line: &str) -> Result<(), ResultsError> {
+        if self.telling {
+            self.listen(line);
+            return Ok(());
+        }
+        if line == "failures:" {
+            self.telling = true;
+            return Ok(());
+        }
+        let Some((name, outcome)) = result(line) else { return Ok(()) };
+        if self.tests.insert(name.to_owned(), outcome).is_some() {
+            return Err(ResultsError::contradiction(format!("test `{name}` has two results")));
+        }
+        Ok(())
+    }
+
+    /// Keeps what a failed test said as its message.
+    fn listen(&mut self, line: &str) {
+        let title = line.strip_prefix("---- ").and_then(|line| line.strip_suffix(" stdout ----"));
+        match title.map(bare_name) {
+            Some(name) if matches!(self.tests.get(name), Some(Outcome::Failed { .. })) => {
+                self.attribute();
+                self.speaker = Some(name.to_owned());
+            }
+            _ if line == "failures:" => self.attribute(),
+            _ if self.said.len() < KEPT_OUTPUT => {
+                self.said.push_str(line);
+                self.said.push('\n');
+            }
+            _ => {}
+        }
+    }
+
+    fn attribute(&mut self) {
+        let said = std::mem::take(&mut self.said);
+        if let Some(test) = self.speaker.take().and_then(|name| self.tests.get_mut(&name)) {
+            *test = failed(&said);
+        }
+    }
+
+    /// `FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.13s`
+    fn check(&self, sums: &str) -> Result<(), ResultsError> {
+        let sum = |outcome: fn(&Outcome) -> bool| {
+            self.tests.values().filter(|found| outcome(found)).count()
+        };
+        let passed = sum(|outcome| matches!(outcome, Outcome::Passed));
+        let failed = sum(|outcome| matches!(outcome, Outcome::Failed { .. }));
+        let ignored = sum(|outcome| matches!(outcome, Outcome::Skipped));
+        let verdict = if failed == 0 { "ok" } else { "FAILED" };
+        let expected = format!("{verdict}. {passed} passed; {failed} failed; {ignored} ignored; ");
+        if !sums.starts_with(&expected) || self.tests.len() != self.announced {
+            return Err(ResultsError::contradiction("tests listed, announced and counted differ"));
+        }
+        Ok(())
+    }
+
+    fn close(mut self) -> Block {
+        self.attribute();
+        Block { tests: self.tests, finished: true }
+    }
+
+    fn unfinished(mut self) -> Block {
+        self.attribute();
+        Block { tests: self.tests, finished: false }
+    }
+}
+
+/// `running 3 tests`
+fn announcement(line: &str) -> Option<usize> {
+    let (number, unit) = line.strip_prefix("running ")?.split_once(' ')?;
+    let number = number.parse().ok()?;
+    matches!((number, unit), (1, "test") | (_, "tests")).then_some(number)
+}
+
+/// `test tests::adds ... ok`; a line of any other form is none.
+fn result(line: &str) -> Option<(&str, Outcome)> {
+    let (name, status) = line.strip_prefix("test ")?.rsplit_once(" ... ")?;
+    let outcome = match status {
+        "ok" => Outcome::Passed,
+        "FAILED" => failed(""),
+        "ignored" => Outcome::Skipped,
+        _ if status.starts_with("ignored, ") => Outcome::Skipped,
+        _ => return None,
+    };
+    Some((bare_name(name), outcome))
+}
+
+/// The name without what libtest says about the test.
+fn bare_name(name: &str) -> &str {
+    [" - should panic", " - compile fail", " - compile"]
+        .iter()
+        .find_map(|mark| name.strip_suffix(mark))
+        .unwrap_or(name)
+}
