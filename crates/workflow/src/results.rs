@@ -77,7 +77,7 @@ impl TestId {
     }
 
     /// Whether the test may have come from this file: it is the file, or the file is a module of the
-    /// Rust target (the module's name is then in the test's) or lies in the Go package.
+    /// Rust target (the module's name is then in the test's) or a test file of the Go package.
     pub fn may_come_from(&self, file: &ProjectPath) -> bool {
         let path = file.as_str();
         if self.place == path {
@@ -88,9 +88,9 @@ impl TestId {
             return self.place == folder;
         }
         let Some(module) = path.strip_suffix(".rs") else { return false };
-        // `tests/one.rs` is a target by itself; only a folder's `main.rs` or `lib.rs` has modules below.
-        let root = self.place.strip_suffix("/main.rs").or(self.place.strip_suffix("/lib.rs"));
-        let inside = root.and_then(|root| module.strip_prefix(root)?.strip_prefix('/'));
+        let Some((root, target)) = self.place.rsplit_once('/') else { return false };
+        let inside = module.strip_prefix(root).and_then(|rest| rest.strip_prefix('/'));
+        let inside = inside.filter(|_| target.ends_with(".rs"));
         let Some(inside) = inside else { return false };
         let module = inside.strip_suffix("/mod").unwrap_or(inside).replace('/', "::");
         let test = self.name.rsplit_once(' ').map_or(self.name.as_str(), |(_, test)| test);

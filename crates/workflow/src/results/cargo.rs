@@ -8,7 +8,8 @@
 //! follows `failures:` is the output of tests and is read for messages only.
 //!
 //! A test is named by its target's root file and, as nextest does, by package, target and path. A doctest
-//! is named by its file, item and place among the item's examples, because its line moves with every edit.
+//! is named by its file, item and place among the item's examples, because its line moves with every edit;
+//! where a pattern left examples out, their places are not known and the line has to do.
 //!
 //! Test targets with a harness of their own do not print such blocks: they contradict, and so never pass.
 
@@ -105,7 +106,10 @@ pub(super) fn read(run: &Run<'_>, exit: i32, places: &Places<'_>) -> Result<Repo
     let blocks = read_blocks(lines)?;
     let stderr = String::from_utf8_lossy(run.stderr);
     let heads = read_heads(&stderr, &build.binaries)?;
-    assign(&build.binaries, &heads, blocks, exit, &mut report)?;
+    if heads.binaries.len() != build.binaries.len() && exit == 0 {
+        return Err(ResultsError::contradiction("not every test binary ran, yet the code is 0"));
+    }
+    assign(&heads, blocks, places, &mut report)?;
     Ok(report)
 }
 
@@ -215,15 +219,11 @@ fn read_heads<'a>(
 
 /// Gives each block to its binary; what is left belongs to doctests, which cargo runs last.
 fn assign(
-    built: &BTreeMap<String, Binary>,
     heads: &Heads<'_>,
     blocks: Vec<Block>,
-    exit: i32,
+    places: &Places<'_>,
     report: &mut Report,
 ) -> Result<(), ResultsError> {
-    if heads.binaries.len() != built.len() && exit == 0 {
-        return Err(ResultsError::contradiction("not every test binary ran, yet the code is 0"));
-    }
     let mut blocks = blocks.into_iter();
     for binary in &heads.binaries {
         let Some(block) = blocks.next() else {
@@ -243,46 +243,47 @@ fn assign(
             report.add(&binary.place, &name, failed("the test binary did not finish"))?;
         }
     }
-    add_doctests(blocks.collect(), heads.doctests, report)
+    add_doctests(blocks.as_slice(), heads.doctests, places, report)
 }
 
 fn add_doctests(
-    blocks: Vec<Block>,
+    blocks: &[Block],
     crates: usize,
+    places: &Places<'_>,
     report: &mut Report,
 ) -> Result<(), ResultsError> {
     if crates == 0 && !blocks.is_empty() {
         return Err(ResultsError::contradiction("more blocks of tests than binaries"));
     }
-    if blocks.len() < crates {
-        // The examples of a crate did not get to run.
-        report.add(".", "(doctests)", failed("doctests did not start"))?;
+    let mut items: BTreeMap<(&str, &str), Vec<(u64, &Outcome)>> = BTreeMap::new();
+    for (name, outcome) in blocks.iter().flat_map(|block| &block.tests) {
+        let Some((file, item, line)) = doctest(name) else {
+            return Err(ResultsError::contradiction("more blocks of tests than binaries"));
+        };
+        items.entry((file, item)).or_default().push((line, outcome));
     }
-    let mut items: BTreeMap<(String, String), Vec<(u64, Outcome)>> = BTreeMap::new();
-    for block in blocks {
-        if !block.finished {
-            report.add(".", "(doctests)", failed("doctests did not finish"))?;
-        }
-        for (name, outcome) in block.tests {
-            let Some((file, item, line)) = doctest(&name) else {
-                return Err(ResultsError::contradiction("more blocks of tests than binaries"));
-            };
-            items.entry((file, item)).or_default().push((line, outcome));
-        }
+    if blocks.len() < crates || blocks.iter().any(|block| !block.finished) {
+        // Without all of an item's examples their numbers would be wrong.
+        return report.add(&places.directory(""), "(doctests)", failed("doctests did not finish"));
     }
+    let filtered = blocks.iter().any(|block| block.filtered);
     for ((file, item), mut examples) in items {
         examples.sort();
-        for (number, (_, outcome)) in (1..).zip(examples) {
-            report.add(&file, &format!("doc {item} #{number}"), outcome)?;
+        for (number, (line, outcome)) in (1..).zip(examples) {
+            let name = match filtered {
+                true => format!("doc {item} (line {line})"),
+                false => format!("doc {item} #{number}"),
+            };
+            report.add(&places.place(file), &name, outcome.clone())?;
         }
     }
     Ok(())
 }
 
 /// `alpha/src/lib.rs - add (line 3)` as file, item and line.
-fn doctest(name: &str) -> Option<(String, String, u64)> {
+fn doctest(name: &str) -> Option<(&str, &str, u64)> {
     let (file, rest) = name.split_once(" - ")?;
     let (item, line) = rest.rsplit_once("(line ")?;
     let line = line.strip_suffix(')')?.parse().ok()?;
-    Some((file.to_owned(), item.trim().to_owned(), line))
+    Some((file, item.trim(), line))
 }

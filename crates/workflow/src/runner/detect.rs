@@ -82,7 +82,14 @@ fn by_directory<'a>(project: &Project<'a>) -> Directories<'a> {
             Some((folder, name)) => (ProjectPath::parse(folder).ok(), name),
             None => (None, file.as_str()),
         };
+        let mut above = folder.as_ref().and_then(ProjectPath::parent);
         places.entry(folder).or_default().push(name);
+        // A directory that holds only directories may be a root as well.
+        while let Some(folder) = above {
+            above = folder.parent();
+            places.entry(Some(folder)).or_default();
+        }
+        places.entry(None).or_default();
     }
     places
 }
@@ -229,7 +236,9 @@ fn python(place: &Place<'_>, found: &[Suite]) -> Option<Suite> {
         stem.is_some_and(|stem| stem.starts_with("test_") || stem.ends_with("_test"))
     };
     let here = place.names.iter().any(|name| is_test(name));
-    let near = place.below().any(|file| is_test(file) && file.starts_with("test"));
+    let near = place
+        .below()
+        .any(|file| is_test(file) && (file.starts_with("tests/") || file.starts_with("test/")));
     let below = place.below().any(is_test);
     let reason = "files of tests for pytest";
     (here || near || manifest && below).then(|| place.suite(Runner::Pytest, reason))

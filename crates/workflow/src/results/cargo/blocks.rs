@@ -1,7 +1,8 @@
 //! The blocks that test binaries print.
 //!
 //! **Invariant.** A finished block has as many results as it announced, no name twice, and sums that are
-//! those of its lines. A block without its last line is unfinished and says so.
+//! those of its lines. A block without its last line is unfinished and says so. Once failed tests are being
+//! quoted, only the line with the right sums ends the block.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +13,8 @@ use super::super::{Outcome, ResultsError, failed};
 pub(super) struct Block {
     pub(super) tests: BTreeMap<String, Outcome>,
     pub(super) finished: bool,
+    /// A pattern left tests out.
+    pub(super) filtered: bool,
 }
 
 /// A block that is being read.
@@ -34,31 +37,37 @@ pub(super) fn read_blocks<'a>(
     let mut blocks = Vec::new();
     let mut open: Option<Open> = None;
     for line in lines {
-        if let Some(announced) = announcement(line) {
+        let talk = open.as_ref().is_some_and(|block| block.telling && !block.is_end(line));
+        if let Some(announced) = announcement(line).filter(|_| !talk) {
             blocks.extend(open.take().map(Open::unfinished));
-            let tests = BTreeMap::new();
-            let said = String::new();
-            open = Some(Open { announced, tests, telling: false, speaker: None, said });
+            open = Some(Open::new(announced));
             continue;
         }
-        let Some(block) = open.as_mut() else {
-            if line.starts_with("test result: ") {
-                return Err(ResultsError::contradiction("a sum without its tests"));
+        let sums = line.strip_prefix("test result: ").filter(|_| !talk);
+        match (open.as_mut(), sums) {
+            (None, Some(_)) => return Err(ResultsError::contradiction("a sum without its tests")),
+            (None, None) => {}
+            (Some(block), None) => block.enter(line)?,
+            (Some(block), Some(_)) if !block.is_end(line) => {
+                let why = "tests listed, announced and counted differ";
+                return Err(ResultsError::contradiction(why));
             }
-            continue;
-        };
-        if let Some(sums) = line.strip_prefix("test result: ") {
-            block.check(sums)?;
-            blocks.extend(open.take().map(Open::close));
-            continue;
+            (Some(_), Some(sums)) => {
+                let filtered = !sums.contains("; 0 filtered out");
+                blocks.extend(open.take().map(|block| block.close(filtered)));
+            }
         }
-        block.enter(line)?;
     }
     blocks.extend(open.take().map(Open::unfinished));
     Ok(blocks)
 }
 
 impl Open {
+    fn new(announced: usize) -> Self {
+        let (tests, said) = (BTreeMap::new(), String::new());
+        Self { announced, tests, telling: false, speaker: None, said }
+    }
+
     fn enter(&mut self, line: &str) -> Result<(), ResultsError> {
         if self.telling {
             self.listen(line);
@@ -99,8 +108,9 @@ impl Open {
         }
     }
 
-    /// `FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.13s`
-    fn check(&self, sums: &str) -> Result<(), ResultsError> {
+    /// Whether the line is `test result: FAILED. 1 passed; 1 failed; 0 ignored; …` with the right sums.
+    fn is_end(&self, line: &str) -> bool {
+        let Some(sums) = line.strip_prefix("test result: ") else { return false };
         let sum = |outcome: fn(&Outcome) -> bool| {
             self.tests.values().filter(|found| outcome(found)).count()
         };
@@ -109,20 +119,17 @@ impl Open {
         let ignored = sum(|outcome| matches!(outcome, Outcome::Skipped));
         let verdict = if failed == 0 { "ok" } else { "FAILED" };
         let expected = format!("{verdict}. {passed} passed; {failed} failed; {ignored} ignored; ");
-        if !sums.starts_with(&expected) || self.tests.len() != self.announced {
-            return Err(ResultsError::contradiction("tests listed, announced and counted differ"));
-        }
-        Ok(())
+        sums.starts_with(&expected) && self.tests.len() == self.announced
     }
 
-    fn close(mut self) -> Block {
+    fn close(mut self, filtered: bool) -> Block {
         self.attribute();
-        Block { tests: self.tests, finished: true }
+        Block { tests: self.tests, finished: true, filtered }
     }
 
     fn unfinished(mut self) -> Block {
         self.attribute();
-        Block { tests: self.tests, finished: false }
+        Block { tests: self.tests, finished: false, filtered: false }
     }
 }
 
