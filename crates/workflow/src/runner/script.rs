@@ -25,8 +25,8 @@ pub(super) fn understand(script: &str) -> Script {
         return Script::Other;
     }
     let mut words = script.split_whitespace().skip_while(|word| {
-        // `cross-env NODE_ENV=test jest` and `npx jest` are calls of jest.
-        matches!(*word, "npx" | "cross-env") || word.contains('=') && !word.starts_with('-')
+        // `cross-env NODE_ENV=test jest` and `npx jest` are calls of jest, which sets that itself.
+        matches!(*word, "npx" | "cross-env" | "NODE_ENV=test")
     });
     let program = words.next().unwrap_or_default();
     let rest: Vec<&str> = words.collect();
@@ -65,27 +65,29 @@ fn plain(words: &[&str]) -> bool {
     words.iter().all(harmless)
 }
 
+/// Keeps what tells node how to load the tests and which; how they are run and reported is ours. Without
+/// isolation the tests would run in the process that reports on them.
 fn node(words: &[&str]) -> Script {
     if !words.contains(&"--test") {
         return Script::Other;
     }
-    let ours = |word: &str| {
-        word == "--test" || word == "--watch" || word == "--experimental-test-coverage"
-    };
     let mut kept = Vec::new();
     let mut words = words.iter();
     while let Some(word) = words.next() {
-        if ours(word) || word.starts_with("--test-reporter=") {
-            continue;
+        let (name, value) =
+            word.split_once('=').map_or((*word, None), |(name, value)| (name, Some(value)));
+        match name {
+            "--test" | "--watch" | "--experimental-test-coverage" => {}
+            "--test-reporter"
+            | "--test-reporter-destination"
+            | "--test-isolation"
+            | "--experimental-test-isolation" => {
+                if value.is_none() {
+                    words.next();
+                }
+            }
+            _ => kept.push((*word).to_owned()),
         }
-        if word.starts_with("--test-reporter-destination=") {
-            continue;
-        }
-        if matches!(*word, "--test-reporter" | "--test-reporter-destination") {
-            words.next();
-            continue;
-        }
-        kept.push((*word).to_owned());
     }
     Script::Node(kept)
 }
@@ -111,6 +113,13 @@ mod tests {
     }
 
     #[test]
+    fn a_script_cannot_choose_how_node_reports_and_isolates() {
+        let script =
+            "node --test --test-reporter=./a.js --test-isolation=none --test-isolation none t";
+        check(script, &Script::Node(vec!["t".to_owned()]));
+    }
+
+    #[test]
     fn what_a_shell_would_interpret_is_run_as_it_is() {
         for script in
             ["jest && echo done", "tsc; jest", "mocha", "node test.js", "jest > /dev/null"]
@@ -118,6 +127,7 @@ mod tests {
             check(script, &Script::Other);
         }
         check("jest --config other.js", &Script::Other);
+        check("NODE_OPTIONS=--require=./a.js jest", &Script::Other);
     }
 
     #[test]

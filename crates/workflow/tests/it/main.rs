@@ -1,11 +1,6 @@
 //! The crate as others use it, on recorded output of real runners.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod budget;
 mod coverage;
