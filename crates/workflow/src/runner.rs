@@ -167,7 +167,7 @@ impl Suite {
         let (format, name, words) = match &self.runner {
             Runner::Cargo => {
                 let file = format!("{reports}/coverage.json");
-                call.argv.splice(1..2, words(&["llvm-cov"]));
+                call.argv.insert(1, "llvm-cov".to_owned());
                 (
                     CoverageFormat::LlvmCov,
                     file.clone(),

@@ -41,8 +41,8 @@ fn the_four_reports_of_jest_agree() {
 #[test]
 fn llvm_cov_gives_sums_by_file() {
     let coverage = read(CoverageFormat::LlvmCov, "coverage/llvm-cov.json", None);
-    assert_eq!(outline(&coverage), ["rust/alpha/src/lib.rs 6/8"]);
-    assert_eq!(coverage.basis_points(), Ok(7500));
+    assert_eq!(outline(&coverage), ["rust/alpha/src/lib.rs 3/8"]);
+    assert_eq!(coverage.basis_points(), Ok(3750));
 }
 
 #[test]

@@ -96,6 +96,12 @@ fn commands_write_reports_where_they_are_told() {
          --test-reporter-destination=/r/report.jsonl --import tsx t/"
     );
     assert_eq!(call.support.unwrap().name, "node_reporter.cjs");
+    let cargo = only(&[("Cargo.toml", "[package]")]).with_coverage("/r").unwrap();
+    assert_eq!(
+        cargo.argv.join(" "),
+        "cargo llvm-cov test --workspace --no-fail-fast --color=never --message-format=json \
+         --output-path=/r/coverage.json --json"
+    );
     assert!(Suite::configured(vec!["make".to_owned()]).with_coverage("/r").is_none());
 }
 

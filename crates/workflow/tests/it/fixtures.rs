@@ -19,6 +19,7 @@ pub(crate) const CASES: &[&str] = &[
     "cargo-build",
     "cargo-filtered",
     "cargo-manifest",
+    "cargo-coverage",
     "pytest-none",
     "pytest-passing",
     "pytest-failing",

@@ -71,6 +71,15 @@ fn a_rust_error_names_its_file_and_is_no_test_failure() {
 }
 
 #[test]
+fn a_rust_run_with_coverage_names_the_same_tests() {
+    let (plain, covered) = (report("cargo-passing"), report("cargo-coverage"));
+    assert!(covered.is_green());
+    // Stable Rust measures no doctests.
+    let plain = plain.tests().keys().filter(|id| !id.name().starts_with("doc "));
+    assert!(covered.tests().keys().eq(plain));
+}
+
+#[test]
 fn a_rust_run_of_one_pattern_reports_only_what_ran() {
     check("cargo-filtered", true, "+ rust/alpha/src/lib.rs: alpha-pkg tests::adds");
 }
