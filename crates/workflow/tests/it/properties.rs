@@ -55,6 +55,19 @@ fn a_cut_at_any_line_never_makes_a_run_better() {
     }
 }
 
+#[test]
+fn a_cut_at_any_byte_of_libtest_never_makes_a_run_better() {
+    for case in ["cargo-abort", "cargo-filtered"] {
+        let run = recorded(case);
+        let whole = run.read().ok();
+        let printed = run.stdout.iter().rposition(|byte| *byte == b'}').unwrap();
+        for at in printed..run.stdout.len() {
+            let stdout = run.stdout[..at].to_vec();
+            holds_less(case, whole.as_ref(), &Recorded { stdout, ..recorded(case) });
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn a_cut_anywhere_never_makes_a_run_better(case in 0..CASES.len(), share in 0.0..1.0_f64) {

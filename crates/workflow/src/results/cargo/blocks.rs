@@ -37,25 +37,23 @@ pub(super) fn read_blocks<'a>(
     let mut blocks = Vec::new();
     let mut open: Option<Open> = None;
     for line in lines {
-        let talk = open.as_ref().is_some_and(|block| block.telling && !block.is_end(line));
+        let filtered = open.as_ref().and_then(|block| block.filtered_by(line));
+        let talk = open.as_ref().is_some_and(|block| block.telling) && filtered.is_none();
         if let Some(announced) = announcement(line).filter(|_| !talk) {
             blocks.extend(open.take().map(Open::unfinished));
             open = Some(Open::new(announced));
             continue;
         }
-        let sums = line.strip_prefix("test result: ").filter(|_| !talk);
-        match (open.as_mut(), sums) {
-            (None, Some(_)) => return Err(ResultsError::contradiction("a sum without its tests")),
-            (None, None) => {}
-            (Some(block), None) => block.enter(line)?,
-            (Some(block), Some(_)) if !block.is_end(line) => {
-                let why = "tests listed, announced and counted differ";
-                return Err(ResultsError::contradiction(why));
-            }
-            (Some(_), Some(sums)) => {
-                let filtered = !sums.contains("; 0 filtered out");
-                blocks.extend(open.take().map(|block| block.close(filtered)));
-            }
+        if let Some(filtered) = filtered {
+            blocks.extend(open.take().map(|block| block.close(filtered > 0)));
+            continue;
+        }
+        if line.starts_with("test result: ") && !talk {
+            let why = "tests listed, announced and counted differ";
+            return Err(ResultsError::contradiction(why));
+        }
+        if let Some(block) = open.as_mut() {
+            block.enter(line)?;
         }
     }
     blocks.extend(open.take().map(Open::unfinished));
@@ -108,9 +106,9 @@ impl Open {
         }
     }
 
-    /// Whether the line is `test result: FAILED. 1 passed; 1 failed; 0 ignored; …` with the right sums.
-    fn is_end(&self, line: &str) -> bool {
-        let Some(sums) = line.strip_prefix("test result: ") else { return false };
+    /// How many tests a pattern left out, if the line is the whole of `test result: FAILED. 1 passed;
+    /// 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.13s` with the right sums.
+    fn filtered_by(&self, line: &str) -> Option<u64> {
         let sum = |outcome: fn(&Outcome) -> bool| {
             self.tests.values().filter(|found| outcome(found)).count()
         };
@@ -118,8 +116,12 @@ impl Open {
         let failed = sum(|outcome| matches!(outcome, Outcome::Failed { .. }));
         let ignored = sum(|outcome| matches!(outcome, Outcome::Skipped));
         let verdict = if failed == 0 { "ok" } else { "FAILED" };
-        let expected = format!("{verdict}. {passed} passed; {failed} failed; {ignored} ignored; ");
-        sums.starts_with(&expected) && self.tests.len() == self.announced
+        let sums =
+            format!("{verdict}. {passed} passed; {failed} failed; {ignored} ignored; 0 measured; ");
+        let rest = line.strip_prefix("test result: ")?.strip_prefix(&sums)?;
+        let (filtered, time) = rest.split_once(" filtered out; finished in ")?;
+        let complete = time.ends_with('s') && self.tests.len() == self.announced;
+        filtered.parse().ok().filter(|_| complete)
     }
 
     fn close(mut self, filtered: bool) -> Block {
