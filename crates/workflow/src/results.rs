@@ -138,6 +138,16 @@ pub struct Counts {
     pub skipped: usize,
 }
 
+impl Counts {
+    fn add(&mut self, outcome: &Outcome) {
+        match outcome {
+            Outcome::Passed => self.passed += 1,
+            Outcome::Skipped => self.skipped += 1,
+            Outcome::Failed { .. } => self.failed += 1,
+        }
+    }
+}
+
 /// The results of one run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
@@ -159,13 +169,7 @@ impl Report {
     /// The sums.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
-        for outcome in self.tests.values() {
-            match outcome {
-                Outcome::Passed => counts.passed += 1,
-                Outcome::Skipped => counts.skipped += 1,
-                Outcome::Failed { .. } => counts.failed += 1,
-            }
-        }
+        self.tests.values().for_each(|outcome| counts.add(outcome));
         counts
     }
 

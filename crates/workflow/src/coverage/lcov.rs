@@ -1,4 +1,7 @@
 //! The line format of lcov: `SF:` names a file, `DA:line,hits` its lines, `end_of_record` ends it.
+//!
+//! Nothing ends the whole: a report that was cut between two records looks complete. So it counts only
+//! after a run that ended by itself.
 
 use std::collections::BTreeMap;
 

@@ -255,6 +255,22 @@ fn a_junit_report_that_declares_entities_is_refused() {
 }
 
 #[test]
+fn a_report_that_would_take_quadratic_time_is_refused() {
+    let attributes: String = (0..200_000).map(|n| format!(" a{n} = ''")).collect();
+    let mut run = recorded("pytest-passing");
+    run.report = Some(format!("<testsuites><testsuite{attributes}/></testsuites>").into_bytes());
+    let found = run.read();
+    assert!(matches!(&found, Err(ResultsError::Malformed(why)) if why.contains("attributes")));
+    let mut run = recorded("cargo-failing");
+    let name = "test t";
+    let tests: String = (0..50_000).map(|n| format!("{name}{n} ... FAILED\n")).collect();
+    let sums = "test result: FAILED. 0 passed; 1 failed;\n".repeat(50_000);
+    let head = "{\"reason\":\"build-finished\",\"success\":true}\nrunning 50000 tests\n";
+    run.stdout = format!("{head}{tests}failures:\n{sums}").into_bytes();
+    assert!(run.read().is_err());
+}
+
+#[test]
 fn a_deeply_nested_report_is_an_answer_and_no_crash() {
     let deep = |open: &str, close: &str| format!("{}{}", open.repeat(50_000), close.repeat(50_000));
     let mut run = recorded("pytest-passing");

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::{Outcome, ResultsError, failed};
+use super::super::{Counts, Outcome, ResultsError, failed};
 
 /// What one test binary printed.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub(super) struct Block {
 struct Open {
     announced: usize,
     tests: BTreeMap<String, Outcome>,
+    /// Kept along, so that any number of last lines is checked quickly.
+    counts: Counts,
     /// Behind `failures:`, where tests speak.
     telling: bool,
     /// The failed test whose output is being read.
@@ -63,7 +65,7 @@ pub(super) fn read_blocks<'a>(
 impl Open {
     fn new(announced: usize) -> Self {
         let (tests, said) = (BTreeMap::new(), String::new());
-        Self { announced, tests, telling: false, speaker: None, said }
+        Self { announced, tests, counts: Counts::default(), telling: false, speaker: None, said }
     }
 
     fn enter(&mut self, line: &str) -> Result<(), ResultsError> {
@@ -76,6 +78,7 @@ impl Open {
             return Ok(());
         }
         let Some((name, outcome)) = result(line) else { return Ok(()) };
+        self.counts.add(&outcome);
         if self.tests.insert(name.to_owned(), outcome).is_some() {
             return Err(ResultsError::contradiction(format!("test `{name}` has two results")));
         }
@@ -109,16 +112,12 @@ impl Open {
     /// How many tests a pattern left out, if the line is the whole of `test result: FAILED. 1 passed;
     /// 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.13s` with the right sums.
     fn filtered_by(&self, line: &str) -> Option<u64> {
-        let sum = |outcome: fn(&Outcome) -> bool| {
-            self.tests.values().filter(|found| outcome(found)).count()
-        };
-        let passed = sum(|outcome| matches!(outcome, Outcome::Passed));
-        let failed = sum(|outcome| matches!(outcome, Outcome::Failed { .. }));
-        let ignored = sum(|outcome| matches!(outcome, Outcome::Skipped));
+        let rest = line.strip_prefix("test result: ")?;
+        let Counts { passed, failed, skipped: ignored } = self.counts;
         let verdict = if failed == 0 { "ok" } else { "FAILED" };
         let sums =
             format!("{verdict}. {passed} passed; {failed} failed; {ignored} ignored; 0 measured; ");
-        let rest = line.strip_prefix("test result: ")?.strip_prefix(&sums)?;
+        let rest = rest.strip_prefix(&sums)?;
         let (filtered, time) = rest.split_once(" filtered out; finished in ")?;
         let complete = time.ends_with('s') && self.tests.len() == self.announced;
         filtered.parse().ok().filter(|_| complete)
