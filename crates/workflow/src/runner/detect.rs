@@ -3,7 +3,8 @@
 //! A project may have several: each manifest that stands for itself gives one, with the directory it
 //! stands in. What cannot be decided gives both.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use fluffy_base::ProjectPath;
 use serde::Deserialize;
@@ -30,11 +31,12 @@ pub struct Project<'a> {
 
 /// The suites, by root and runner. Empty if there are none: then the user must configure a command.
 pub fn detect(project: &Project<'_>) -> Vec<Suite> {
-    let places = by_directory(project);
+    let own = || project.files.iter().filter(|file| is_own(file));
+    let tests = own().map(ProjectPath::as_str).filter(|file| is_test(file)).collect();
     let mut suites = Vec::new();
-    for (root, names) in &places {
-        let place = Place { project, root: root.as_ref(), names };
-        suites.extend(cargo(&place, &places));
+    for (root, names) in &by_directory(own()) {
+        let place = Place { project, root: root.as_ref(), names, tests: &tests };
+        suites.extend(cargo(&place));
         suites.extend(go(&place));
         suites.extend(javascript(&place));
         suites.extend(python(&place, &suites));
@@ -50,6 +52,8 @@ struct Place<'a> {
     project: &'a Project<'a>,
     root: Option<&'a ProjectPath>,
     names: &'a [&'a str],
+    /// Files of tests in the whole project.
+    tests: &'a BTreeSet<&'a str>,
 }
 
 impl Place<'_> {
@@ -66,18 +70,35 @@ impl Place<'_> {
         Suite::new(runner, self.root.cloned(), format!("{reason}{at}"))
     }
 
-    /// Files below this directory, by their path from it.
-    fn below(&self) -> impl Iterator<Item = &str> {
-        self.project.files.iter().filter(|file| is_own(file)).filter_map(|file| match self.root {
-            None => Some(file.as_str()),
-            Some(root) => file.as_str().strip_prefix(root.as_str())?.strip_prefix('/'),
-        })
+    /// Files of tests below this directory, by their path from it.
+    fn tests(&self) -> impl Iterator<Item = &str> {
+        let prefix = self.root.map_or_else(String::new, |root| format!("{root}/"));
+        let from = (Bound::Included(prefix.as_str()), Bound::Unbounded);
+        let found = self.tests.range::<str, _>(from);
+        found
+            .map_while(move |file| file.strip_prefix(prefix.as_str()))
+            .collect::<Vec<_>>()
+            .into_iter()
     }
 }
 
-fn by_directory<'a>(project: &Project<'a>) -> Directories<'a> {
+fn is_test(file: &str) -> bool {
+    is_node_test(file) || is_python_test(file)
+}
+
+fn is_node_test(file: &str) -> bool {
+    [".test.js", ".test.mjs", ".test.cjs"].iter().any(|end| file.ends_with(end))
+}
+
+fn is_python_test(file: &str) -> bool {
+    let name = file.rsplit('/').next().unwrap_or(file);
+    let stem = name.strip_suffix(".py");
+    stem.is_some_and(|stem| stem.starts_with("test_") || stem.ends_with("_test"))
+}
+
+fn by_directory<'a>(files: impl Iterator<Item = &'a ProjectPath>) -> Directories<'a> {
     let mut places: Directories<'a> = BTreeMap::new();
-    for file in project.files.iter().filter(|file| is_own(file)) {
+    for file in files {
         let (folder, name) = match file.as_str().rsplit_once('/') {
             Some((folder, name)) => (ProjectPath::parse(folder).ok(), name),
             None => (None, file.as_str()),
@@ -112,13 +133,14 @@ fn text<'a>(project: &Project<'a>, root: Option<&ProjectPath>, name: &str) -> Op
 }
 
 /// A package is run by the workspace above it, unless that leaves it out.
-fn cargo(place: &Place<'_>, places: &Directories<'_>) -> Option<Suite> {
+fn cargo(place: &Place<'_>) -> Option<Suite> {
     if !place.has("Cargo.toml") {
         return None;
     }
     let covered = place.root.is_some_and(|root| {
-        let above = |folder: &&Option<ProjectPath>| is_above(folder.as_ref(), root);
-        places.keys().filter(above).any(|folder| runs(place.project, folder.as_ref(), root))
+        let above = std::iter::successors(root.parent(), ProjectPath::parent);
+        let mut above = above.map(Some).chain([None]);
+        above.any(|folder| runs(place.project, folder.as_ref(), root))
     });
     let reason =
         if is_workspace(place.text("Cargo.toml")) { "a Cargo workspace" } else { "Cargo.toml" };
@@ -199,9 +221,7 @@ fn without_script(place: &Place<'_>, package: &Package) -> Option<Suite> {
     if needs("jest") {
         return Some(place.suite(Runner::Jest, "package.json depends on jest"));
     }
-    let is_test =
-        |file: &str| [".test.js", ".test.mjs", ".test.cjs"].iter().any(|end| file.ends_with(end));
-    let tests = place.below().any(is_test);
+    let tests = place.tests().any(is_node_test);
     tests.then(|| place.suite(Runner::Node, "package.json and files of tests for node"))
 }
 
@@ -219,27 +239,20 @@ fn python(place: &Place<'_>, found: &[Suite]) -> Option<Suite> {
     if let Some((file, _)) = configured.iter().find(|(_, yes)| *yes) {
         return Some(place.suite(Runner::Pytest, &format!("pytest is configured in {file}")));
     }
-    let above = |suite: &Suite| {
-        suite.runner == Runner::Pytest
-            && place.root.is_some_and(|root| is_above(suite.root.as_ref(), root))
-    };
-    if found.iter().any(above) {
-        return None;
-    }
     let manifest =
         ["pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "requirements.txt", "conftest.py"]
             .iter()
             .any(|name| place.has(name));
-    let is_test = |file: &str| {
-        let name = file.rsplit('/').next().unwrap_or(file);
-        let stem = name.strip_suffix(".py");
-        stem.is_some_and(|stem| stem.starts_with("test_") || stem.ends_with("_test"))
+    let in_folder = |file: &str| file.starts_with("tests/") || file.starts_with("test/");
+    let wanted =
+        |file: &str| is_python_test(file) && (manifest || in_folder(file) || !file.contains('/'));
+    if !place.tests().any(wanted) {
+        return None;
+    }
+    let above = |suite: &Suite| {
+        suite.runner == Runner::Pytest
+            && place.root.is_some_and(|root| is_above(suite.root.as_ref(), root))
     };
-    let here = place.names.iter().any(|name| is_test(name));
-    let near = place
-        .below()
-        .any(|file| is_test(file) && (file.starts_with("tests/") || file.starts_with("test/")));
-    let below = place.below().any(is_test);
-    let reason = "files of tests for pytest";
-    (here || near || manifest && below).then(|| place.suite(Runner::Pytest, reason))
+    let covered = found.iter().any(above);
+    (!covered).then(|| place.suite(Runner::Pytest, "files of tests for pytest"))
 }
