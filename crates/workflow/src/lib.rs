@@ -1,26 +1,39 @@
 //! Test-first: where a session stands, what it may write there, and what takes it further.
 //!
 //! A [`Workflow`] is where the work stands; [`Workflow::apply`] takes an [`Event`] and gives a
-//! [`Transition`]. [`Gate`] is the workflow as a rule among the policy's rules. [`TestRun`] is what a run of tests found; [`red`] and [`green`] decide what it means.
-//! [`Conventions`] tell tests from code, an [`ExemptionRequest`] asks to change files without a test,
-//! and [`TypeOnly`] finds out whether a change touches nothing but types.
+//! [`Transition`]. [`Gate`] is the workflow as a rule among the policy's rules. [`TestRun`] is what a run of
+//! tests found; [`red`] and [`green`] decide what it means. [`Conventions`] tell tests from code, an
+//! [`ExemptionRequest`] asks to change files without a test, and [`TypeOnly`] finds out whether a change
+//! touches nothing but types.
+//!
+//! [`detect`] finds a project's [`Suite`]s; a suite tells the exact command to run; [`read`] makes a
+//! [`Report`] per test of what the command left; [`Coverage`] and [`Budget`] do the same for coverage.
 //!
 //! **Invariant.** Nothing here does input or output, reads a clock or the environment: texts, times and
 //! results are arguments.
+//!
+//! **Invariant.** What a runner left was written by the model's own code, or beside it. What cannot be read,
+//! or contradicts itself, is an error, and an error is never a pass.
 
 mod colour;
+mod coverage;
 mod event;
 mod exemption;
 mod gate;
 mod paths;
 mod record;
+mod results;
 mod run;
+mod runner;
 mod state;
 mod type_only;
 mod workflow;
 mod writable;
+mod xml;
 
 pub use colour::{Named, NotGreen, NotRed, Red, green, red};
+pub use coverage::budget::{Baseline, BaselineError, Budget, Commit, Shortfall, Thresholds};
+pub use coverage::{Coverage, CoverageError, CoverageFormat, Lines, MAX_COVERAGE_BYTES};
 pub use event::{Answer, Change, Consent, Debt, Event};
 pub use exemption::{
     Exempt, ExemptionError, ExemptionGrant, ExemptionRequest, MAX_EXEMPT_PATHS,
@@ -29,7 +42,12 @@ pub use exemption::{
 pub use gate::Gate;
 pub use paths::{Conventions, PathKind};
 pub use record::RecordError;
+pub use results::{
+    BuildFailure, Counts, MAX_OUTPUT_BYTES, Report, ResultsError, Run, TestId, TestResult, read,
+};
 pub use run::{Extent, MAX_TEST_ID_BYTES, MAX_TESTS, Outcome, RunError, TestCase, TestRun};
+pub use runner::detect::{Project, detect};
+pub use runner::{Invocation, Pattern, PatternError, Runner, Suite, Support};
 pub use state::{Access, Mode, State};
 pub use type_only::{Languages, MAX_TYPED_BYTES, NotTypeOnly, Rust, TypeOnly, TypeScript, Version};
 pub use workflow::{

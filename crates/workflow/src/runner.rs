@@ -1,0 +1,265 @@
+//! The test runners that are known, and how each is called.
+//!
+//! The command line decides how hard a result is to forge, so it is ours: never the project's script, and
+//! a pattern from the model can be nothing but a pattern.
+//!
+//! **Invariant.** No word of a command comes from the model except the [`Pattern`], which is always the
+//! value of an option or stands where no option is read.
+
+pub(crate) mod detect;
+mod script;
+
+use fluffy_base::{Excerpt, ProjectPath};
+
+use crate::coverage::CoverageFormat;
+
+/// The reporter that node:test is started with; see [`Invocation::support`].
+const NODE_REPORTER: &str = include_str!("results/node_reporter.cjs");
+const NODE_REPORTER_NAME: &str = "node_reporter.cjs";
+const MAX_PATTERN_CHARS: usize = 500;
+
+/// A kind of test runner.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Runner {
+    /// `cargo test`.
+    Cargo,
+    /// pytest.
+    Pytest,
+    /// Node's own runner.
+    Node,
+    /// jest.
+    Jest,
+    /// vitest.
+    Vitest,
+    /// `go test`.
+    Go {
+        /// The module's path, with which its packages begin.
+        module: String,
+    },
+    /// Whatever the user configured, or a script nobody understands: only its exit code counts.
+    Command {
+        /// The command.
+        argv: Vec<String>,
+    },
+}
+
+/// Tests of one directory that one runner runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Suite {
+    runner: Runner,
+    root: Option<ProjectPath>,
+    reason: String,
+    /// Words of the project's own script that the runner needs, such as a loader.
+    extra: Vec<String>,
+}
+
+/// What to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invocation {
+    /// The command with its arguments, to be started in the suite's root.
+    pub argv: Vec<String>,
+    /// The report it will write, to be handed to [`crate::read`].
+    pub report: Option<String>,
+    /// The coverage it will write.
+    pub coverage: Option<(CoverageFormat, String)>,
+    /// A file that must exist before it starts.
+    pub support: Option<Support>,
+}
+
+/// A file that a command needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Support {
+    /// Its name in the directory for reports.
+    pub name: &'static str,
+    /// Its content.
+    pub text: &'static str,
+}
+
+/// Which tests to run, in the runner's own way of matching names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pattern(String);
+
+/// Why a text is no pattern.
+#[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
+pub enum PatternError {
+    /// Nothing but white space.
+    #[error("the test pattern is empty")]
+    Empty,
+    /// Would be read as an option.
+    #[error("the test pattern `{0}` begins with `-`")]
+    Option(String),
+    /// Holds a control character.
+    #[error("the test pattern `{0}` holds a control character")]
+    Control(String),
+    /// Longer than a name.
+    #[error("the test pattern has more than {MAX_PATTERN_CHARS} characters")]
+    Long,
+}
+
+impl Pattern {
+    /// Checks a pattern.
+    pub fn parse(text: &str) -> Result<Self, PatternError> {
+        let shown = || Excerpt::new(text, 80).to_string();
+        let text = text.trim();
+        if text.is_empty() {
+            return Err(PatternError::Empty);
+        }
+        if text.starts_with('-') {
+            return Err(PatternError::Option(shown()));
+        }
+        if text.chars().any(char::is_control) {
+            return Err(PatternError::Control(shown()));
+        }
+        if text.chars().count() > MAX_PATTERN_CHARS {
+            return Err(PatternError::Long);
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// The pattern.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Suite {
+    /// The suite that the user configured.
+    pub fn configured(argv: Vec<String>) -> Self {
+        Self::new(Runner::Command { argv }, None, "configured by the user")
+    }
+
+    fn new(runner: Runner, root: Option<ProjectPath>, reason: impl Into<String>) -> Self {
+        Self { runner, root, reason: reason.into(), extra: Vec::new() }
+    }
+
+    /// The runner.
+    pub fn runner(&self) -> &Runner {
+        &self.runner
+    }
+
+    /// Where it is started; none is the project's root.
+    pub fn root(&self) -> Option<&ProjectPath> {
+        self.root.as_ref()
+    }
+
+    /// Why it was chosen.
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    /// The command for all tests. `reports` is a directory outside the project, absolute, that is empty
+    /// before every run: a report that an earlier run left would be believed.
+    pub fn all(&self, reports: &str) -> Invocation {
+        self.invocation(None, reports)
+    }
+
+    /// The command for the tests that match. None for a configured command, which cannot choose.
+    pub fn matching(&self, pattern: &Pattern, reports: &str) -> Option<Invocation> {
+        match self.runner {
+            Runner::Command { .. } => None,
+            _ => Some(self.invocation(Some(pattern), reports)),
+        }
+    }
+
+    /// The command for all tests with coverage. None where the runner writes no format that is read.
+    pub fn with_coverage(&self, reports: &str) -> Option<Invocation> {
+        let mut call = self.invocation(None, reports);
+        let (format, name, words) = match &self.runner {
+            Runner::Cargo => {
+                let file = format!("{reports}/coverage.json");
+                call.argv.insert(1, "llvm-cov".to_owned());
+                (
+                    CoverageFormat::LlvmCov,
+                    file.clone(),
+                    vec![format!("--output-path={file}"), "--json".to_owned()],
+                )
+            }
+            Runner::Pytest => {
+                let file = format!("{reports}/coverage.info");
+                let report = format!("--cov-report=lcov:{file}");
+                (CoverageFormat::Lcov, file, vec!["--cov=.".to_owned(), report])
+            }
+            Runner::Node => {
+                let file = format!("{reports}/coverage.info");
+                let target = format!("--test-reporter-destination={file}");
+                let first = "--experimental-test-coverage".to_owned();
+                call.argv.splice(1..1, [first, "--test-reporter=lcov".to_owned(), target]);
+                (CoverageFormat::Lcov, file, Vec::new())
+            }
+            Runner::Jest => {
+                let file = format!("{reports}/coverage-final.json");
+                let folder = format!("--coverageDirectory={reports}");
+                let form = "--coverageReporters=json".to_owned();
+                (CoverageFormat::Istanbul, file, vec!["--coverage".to_owned(), form, folder])
+            }
+            Runner::Vitest => {
+                let file = format!("{reports}/coverage/coverage-final.json");
+                let folder = format!("--coverage.reportsDirectory={reports}/coverage");
+                let form = "--coverage.reporter=json".to_owned();
+                let on = "--coverage.enabled=true".to_owned();
+                (CoverageFormat::Istanbul, file, vec![on, form, folder])
+            }
+            Runner::Go { .. } | Runner::Command { .. } => return None,
+        };
+        call.argv.extend(words);
+        call.coverage = Some((format, name));
+        Some(call)
+    }
+
+    fn invocation(&self, pattern: Option<&Pattern>, reports: &str) -> Invocation {
+        let chosen = |option: &str| pattern.map(|pattern| format!("{option}{}", pattern.0));
+        let mut call = Invocation { argv: Vec::new(), report: None, coverage: None, support: None };
+        match &self.runner {
+            Runner::Cargo => {
+                call.argv = words(&["cargo", "test", "--workspace", "--no-fail-fast"]);
+                call.argv.extend(words(&["--color=never", "--message-format=json"]));
+                call.argv.extend(chosen("").into_iter().flat_map(|name| ["--".to_owned(), name]));
+            }
+            Runner::Pytest => {
+                call.argv =
+                    words(&["python3", "-m", "pytest", "-p", "no:cacheprovider", "--color=no"]);
+                call.argv.extend(words(&["-o", "junit_family=xunit1", "-o", "junit_logging=no"]));
+                let report = format!("{reports}/report.xml");
+                call.argv.push(format!("--junitxml={report}"));
+                call.argv.extend(chosen("-k="));
+                call.report = Some(report);
+            }
+            Runner::Node => {
+                let report = format!("{reports}/report.jsonl");
+                call.argv = words(&["node", "--test"]);
+                call.argv.push(format!("--test-reporter={reports}/{NODE_REPORTER_NAME}"));
+                call.argv.push(format!("--test-reporter-destination={report}"));
+                call.argv.extend(chosen("--test-name-pattern="));
+                call.argv.extend(self.extra.iter().cloned());
+                call.report = Some(report);
+                call.support = Some(Support { name: NODE_REPORTER_NAME, text: NODE_REPORTER });
+            }
+            Runner::Jest => {
+                let report = format!("{reports}/report.json");
+                call.argv = words(&["npx", "--no-install", "jest", "--ci", "--json"]);
+                call.argv.push(format!("--outputFile={report}"));
+                call.argv.extend(chosen("--testNamePattern="));
+                call.report = Some(report);
+            }
+            Runner::Vitest => {
+                let report = format!("{reports}/report.json");
+                call.argv = words(&["npx", "--no-install", "vitest", "run", "--reporter=json"]);
+                call.argv.push(format!("--outputFile={report}"));
+                call.argv.extend(chosen("--testNamePattern="));
+                call.report = Some(report);
+            }
+            Runner::Go { .. } => {
+                // A cached result was not made by this run.
+                call.argv = words(&["go", "test", "-json", "-count=1"]);
+                call.argv.extend(chosen("-run="));
+                call.argv.push("./...".to_owned());
+            }
+            Runner::Command { argv } => call.argv = argv.clone(),
+        }
+        call
+    }
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}

@@ -1,0 +1,258 @@
+//! Finds a project's test suites in the names of its files and the texts of its manifests.
+//!
+//! A project may have several: each manifest that stands for itself gives one, with the directory it
+//! stands in. What cannot be decided gives both.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+
+use fluffy_base::ProjectPath;
+use serde::Deserialize;
+
+use super::script::{Script, understand};
+use super::{Runner, Suite, words};
+
+/// Directories whose manifests are not the project's own.
+const FOREIGN: &[&str] =
+    &["node_modules", "target", "vendor", "venv", ".venv", "site-packages", "dist", ".git", ".tox"];
+
+/// Deeper manifests are examples and fixtures more often than suites.
+const MAX_DEPTH: usize = 6;
+
+/// What is known of a project.
+#[derive(Debug, Clone, Copy)]
+pub struct Project<'a> {
+    /// Every file.
+    pub files: &'a [ProjectPath],
+    /// The texts of the manifests: `Cargo.toml`, `package.json`, `go.mod`, `pyproject.toml`, `setup.cfg`,
+    /// `tox.ini`, `pytest.ini`.
+    pub texts: &'a BTreeMap<ProjectPath, String>,
+}
+
+/// The suites, by root and runner. Empty if there are none: then the user must configure a command.
+pub fn detect(project: &Project<'_>) -> Vec<Suite> {
+    let own = || project.files.iter().filter(|file| is_own(file));
+    let tests = own().map(ProjectPath::as_str).filter(|file| is_test(file)).collect();
+    let mut suites = Vec::new();
+    for (root, names) in &by_directory(own()) {
+        let place = Place { project, root: root.as_ref(), names, tests: &tests };
+        suites.extend(cargo(&place));
+        suites.extend(go(&place));
+        suites.extend(javascript(&place));
+        suites.extend(python(&place, &suites));
+    }
+    suites
+}
+
+type Names<'a> = Vec<&'a str>;
+type Directories<'a> = BTreeMap<Option<ProjectPath>, Names<'a>>;
+
+/// One directory with the names of its files.
+struct Place<'a> {
+    project: &'a Project<'a>,
+    root: Option<&'a ProjectPath>,
+    names: &'a [&'a str],
+    /// Files of tests in the whole project.
+    tests: &'a BTreeSet<&'a str>,
+}
+
+impl Place<'_> {
+    fn has(&self, name: &str) -> bool {
+        self.names.contains(&name)
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        text(self.project, self.root, name)
+    }
+
+    fn suite(&self, runner: Runner, reason: &str) -> Suite {
+        let at = self.root.map_or_else(String::new, |root| format!(" in `{root}`"));
+        Suite::new(runner, self.root.cloned(), format!("{reason}{at}"))
+    }
+
+    /// Files of tests below this directory, by their path from it.
+    fn tests(&self) -> impl Iterator<Item = &str> {
+        let prefix = self.root.map_or_else(String::new, |root| format!("{root}/"));
+        let from = (Bound::Included(prefix.as_str()), Bound::Unbounded);
+        let found = self.tests.range::<str, _>(from);
+        found
+            .map_while(move |file| file.strip_prefix(prefix.as_str()))
+            .collect::<Vec<_>>()
+            .into_iter()
+    }
+}
+
+fn is_test(file: &str) -> bool {
+    is_node_test(file) || is_python_test(file)
+}
+
+fn is_node_test(file: &str) -> bool {
+    [".test.js", ".test.mjs", ".test.cjs"].iter().any(|end| file.ends_with(end))
+}
+
+fn is_python_test(file: &str) -> bool {
+    let name = file.rsplit('/').next().unwrap_or(file);
+    let stem = name.strip_suffix(".py");
+    stem.is_some_and(|stem| stem.starts_with("test_") || stem.ends_with("_test"))
+}
+
+fn by_directory<'a>(files: impl Iterator<Item = &'a ProjectPath>) -> Directories<'a> {
+    let mut places: Directories<'a> = BTreeMap::new();
+    for file in files {
+        let (folder, name) = match file.as_str().rsplit_once('/') {
+            Some((folder, name)) => (ProjectPath::parse(folder).ok(), name),
+            None => (None, file.as_str()),
+        };
+        let mut above = folder.as_ref().and_then(ProjectPath::parent);
+        places.entry(folder).or_default().push(name);
+        // A directory that holds only directories may be a root as well.
+        while let Some(folder) = above {
+            above = folder.parent();
+            places.entry(Some(folder)).or_default();
+        }
+        places.entry(None).or_default();
+    }
+    places
+}
+
+fn is_own(file: &ProjectPath) -> bool {
+    let mut depth = 0;
+    let foreign = file.components().any(|part| {
+        depth += 1;
+        FOREIGN.contains(&part)
+    });
+    !foreign && depth <= MAX_DEPTH
+}
+
+fn text<'a>(project: &Project<'a>, root: Option<&ProjectPath>, name: &str) -> Option<&'a str> {
+    let path = match root {
+        Some(root) => root.join(name).ok()?,
+        None => ProjectPath::parse(name).ok()?,
+    };
+    project.texts.get(&path).map(String::as_str)
+}
+
+/// A package is run by the workspace above it, unless that leaves it out.
+fn cargo(place: &Place<'_>) -> Option<Suite> {
+    if !place.has("Cargo.toml") {
+        return None;
+    }
+    let covered = place.root.is_some_and(|root| {
+        let above = std::iter::successors(root.parent(), ProjectPath::parent);
+        let mut above = above.map(Some).chain([None]);
+        above.any(|folder| runs(place.project, folder.as_ref(), root))
+    });
+    let reason =
+        if is_workspace(place.text("Cargo.toml")) { "a Cargo workspace" } else { "Cargo.toml" };
+    (!covered).then(|| place.suite(Runner::Cargo, reason))
+}
+
+fn is_above(folder: Option<&ProjectPath>, root: &ProjectPath) -> bool {
+    folder.is_none_or(|folder| {
+        root.as_str().strip_prefix(folder.as_str()).is_some_and(|rest| rest.starts_with('/'))
+    })
+}
+
+fn is_workspace(text: Option<&str>) -> bool {
+    let table = text.and_then(|text| text.parse::<toml::Table>().ok());
+    table.is_some_and(|table| table.contains_key("workspace"))
+}
+
+/// Whether the workspace in `folder` runs the package in `root`.
+fn runs(project: &Project<'_>, folder: Option<&ProjectPath>, root: &ProjectPath) -> bool {
+    let Some(text) = text(project, folder, "Cargo.toml") else { return false };
+    let Ok(table) = text.parse::<toml::Table>() else { return false };
+    let Some(workspace) = table.get("workspace").and_then(toml::Value::as_table) else {
+        return false;
+    };
+    let excluded = workspace.get("exclude").and_then(toml::Value::as_array);
+    !excluded.into_iter().flatten().filter_map(toml::Value::as_str).any(|name| {
+        let path = match folder {
+            Some(folder) => folder.join(name).ok(),
+            None => ProjectPath::parse(name).ok(),
+        };
+        path.is_some_and(|path| path == *root || is_above(Some(&path), root))
+    })
+}
+
+fn go(place: &Place<'_>) -> Option<Suite> {
+    let text = place.text("go.mod")?;
+    let module = text.lines().find_map(|line| line.trim().strip_prefix("module "))?;
+    let module = module.trim().trim_matches('"').to_owned();
+    Some(place.suite(Runner::Go { module }, "go.mod"))
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct Package {
+    #[serde(default)]
+    scripts: BTreeMap<String, String>,
+    #[serde(default)]
+    dependencies: BTreeMap<String, serde_json::Value>,
+    #[serde(default)]
+    dev_dependencies: BTreeMap<String, serde_json::Value>,
+}
+
+fn javascript(place: &Place<'_>) -> Option<Suite> {
+    let package: Package = serde_json::from_str(place.text("package.json")?).ok()?;
+    let script = package.scripts.get("test").map_or(Script::Absent, |script| understand(script));
+    match script {
+        Script::Jest => Some(place.suite(Runner::Jest, "package.json tests with jest")),
+        Script::Vitest => Some(place.suite(Runner::Vitest, "package.json tests with vitest")),
+        Script::Node(extra) => {
+            let suite = place.suite(Runner::Node, "package.json tests with node:test");
+            Some(Suite { extra, ..suite })
+        }
+        Script::Other => {
+            let runner = Runner::Command { argv: words(&["npm", "test"]) };
+            Some(place.suite(runner, "package.json has a test script of its own"))
+        }
+        Script::Absent => without_script(place, &package),
+    }
+}
+
+fn without_script(place: &Place<'_>, package: &Package) -> Option<Suite> {
+    let needs = |name| {
+        package.dependencies.contains_key(name) || package.dev_dependencies.contains_key(name)
+    };
+    if needs("vitest") {
+        return Some(place.suite(Runner::Vitest, "package.json depends on vitest"));
+    }
+    if needs("jest") {
+        return Some(place.suite(Runner::Jest, "package.json depends on jest"));
+    }
+    let tests = place.tests().any(is_node_test);
+    tests.then(|| place.suite(Runner::Node, "package.json and files of tests for node"))
+}
+
+/// pytest where it is configured, or where tests lie that it would find.
+fn python(place: &Place<'_>, found: &[Suite]) -> Option<Suite> {
+    let names = |file, words: &[&str]| {
+        place.text(file).is_some_and(|text| words.iter().any(|word| text.contains(word)))
+    };
+    let configured = [
+        ("pytest.ini", place.has("pytest.ini")),
+        ("pyproject.toml", names("pyproject.toml", &["[tool.pytest"])),
+        ("setup.cfg", names("setup.cfg", &["[tool:pytest]"])),
+        ("tox.ini", names("tox.ini", &["[pytest]"])),
+    ];
+    if let Some((file, _)) = configured.iter().find(|(_, yes)| *yes) {
+        return Some(place.suite(Runner::Pytest, &format!("pytest is configured in {file}")));
+    }
+    let manifest =
+        ["pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "requirements.txt", "conftest.py"]
+            .iter()
+            .any(|name| place.has(name));
+    let in_folder = |file: &str| file.starts_with("tests/") || file.starts_with("test/");
+    let wanted =
+        |file: &str| is_python_test(file) && (manifest || in_folder(file) || !file.contains('/'));
+    if !place.tests().any(wanted) {
+        return None;
+    }
+    let above = |suite: &Suite| {
+        suite.runner == Runner::Pytest
+            && place.root.is_some_and(|root| is_above(suite.root.as_ref(), root))
+    };
+    let covered = found.iter().any(above);
+    (!covered).then(|| place.suite(Runner::Pytest, "files of tests for pytest"))
+}

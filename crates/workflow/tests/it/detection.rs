@@ -1,0 +1,129 @@
+//! Which suites a project has, and how they are called.
+
+use fluffy_workflow::{CoverageFormat, Pattern, PatternError, Runner, Suite};
+
+use crate::fixtures::suites;
+
+fn outline(suites: &[Suite]) -> Vec<String> {
+    let line = |suite: &Suite| {
+        let root = suite.root().map_or(".", |root| root.as_str());
+        match suite.runner() {
+            Runner::Go { module } => format!("go {module} {root}"),
+            Runner::Command { argv } => format!("`{}` {root}", argv.join(" ")),
+            known => format!("{known:?} {root}").to_lowercase(),
+        }
+    };
+    suites.iter().map(line).collect()
+}
+
+fn check(files: &[(&str, &str)], expected: &[&str]) {
+    assert_eq!(outline(&suites(files)), expected, "{files:?}");
+}
+
+fn only(files: &[(&str, &str)]) -> Suite {
+    let mut found = suites(files);
+    assert_eq!(found.len(), 1, "{found:?}");
+    found.remove(0)
+}
+
+#[test]
+fn a_workspace_runs_its_packages_and_not_what_it_excludes() {
+    let workspace = "[workspace]\nmembers = [\"crates/*\"]\nexclude = [\"tools\"]\n";
+    let files = [
+        ("Cargo.toml", workspace),
+        ("crates/a/Cargo.toml", "[package]"),
+        ("tools/gen/Cargo.toml", "[package]"),
+        ("target/package/x/Cargo.toml", "[package]"),
+    ];
+    check(&files, &["cargo .", "cargo tools/gen"]);
+    check(&[("a/Cargo.toml", "[package]"), ("b/Cargo.toml", "[package]")], &["cargo a", "cargo b"]);
+}
+
+#[test]
+fn a_package_json_is_understood_by_its_test_script() {
+    let script = |script: &str| format!(r#"{{"scripts":{{"test":"{script}"}}}}"#);
+    check(&[("package.json", &script("jest --ci"))], &["jest ."]);
+    check(&[("package.json", &script("vitest run"))], &["vitest ."]);
+    check(&[("web/package.json", &script("node --test"))], &["node web"]);
+    check(&[("package.json", &script("mocha"))], &["`npm test` ."]);
+    check(&[("package.json", &script("tsc && jest"))], &["`npm test` ."]);
+    check(&[("package.json", r#"{"devDependencies":{"vitest":"3"}}"#)], &["vitest ."]);
+    check(&[("package.json", "{}"), ("a.test.js", "")], &["node ."]);
+    check(&[("package.json", "{}"), ("a.js", "")], &[]);
+    check(&[("node_modules/x/package.json", &script("jest"))], &[]);
+}
+
+#[test]
+fn pytest_is_found_by_configuration_or_by_files() {
+    check(&[("pytest.ini", "")], &["pytest ."]);
+    check(&[("pyproject.toml", "[tool.pytest.ini_options]\n")], &["pytest ."]);
+    check(&[("setup.cfg", "[tool:pytest]\n")], &["pytest ."]);
+    check(&[("tox.ini", "[pytest]\n")], &["pytest ."]);
+    check(&[("tests/test_a.py", ""), ("tests/deep/test_b.py", "")], &["pytest ."]);
+    check(&[("pyproject.toml", "[project]\n"), ("src/p/a_test.py", "")], &["pytest ."]);
+    check(&[("pyproject.toml", "[project]\n"), ("src/a.py", "")], &[]);
+}
+
+#[test]
+fn a_repository_of_many_languages_has_many_suites() {
+    let files = [
+        ("Cargo.toml", "[package]\nname = \"a\"\n"),
+        ("package.json", r#"{"scripts":{"test":"jest"}}"#),
+        ("service/go.mod", "module example.com/service\n\ngo 1.22\n"),
+        ("tools/tests/test_x.py", ""),
+    ];
+    let expected = ["cargo .", "jest .", "go example.com/service service", "pytest tools"];
+    check(&files, &expected);
+    assert_eq!(suites(&files)[2].reason(), "go.mod in `service`");
+}
+
+#[test]
+fn commands_write_reports_where_they_are_told() {
+    let jest = only(&[("package.json", r#"{"scripts":{"test":"jest"}}"#)]);
+    let call = jest.all("/r");
+    assert_eq!(
+        call.argv.join(" "),
+        "npx --no-install jest --ci --json --outputFile=/r/report.json"
+    );
+    assert_eq!(call.report.as_deref(), Some("/r/report.json"));
+    let (format, file) = jest.with_coverage("/r").unwrap().coverage.unwrap();
+    assert_eq!((format, file.as_str()), (CoverageFormat::Istanbul, "/r/coverage-final.json"));
+    let node = only(&[("package.json", r#"{"scripts":{"test":"node --import tsx --test t/"}}"#)]);
+    let call = node.all("/r");
+    assert_eq!(
+        call.argv.join(" "),
+        "node --test --test-reporter=/r/node_reporter.cjs \
+         --test-reporter-destination=/r/report.jsonl --import tsx t/"
+    );
+    assert_eq!(call.support.unwrap().name, "node_reporter.cjs");
+    let cargo = only(&[("Cargo.toml", "[package]")]).with_coverage("/r").unwrap();
+    assert_eq!(
+        cargo.argv.join(" "),
+        "cargo llvm-cov test --workspace --no-fail-fast --color=never --message-format=json \
+         --output-path=/r/coverage.json --json"
+    );
+    assert!(Suite::configured(vec!["make".to_owned()]).with_coverage("/r").is_none());
+}
+
+#[test]
+fn a_pattern_stands_where_no_option_is_read() {
+    let pattern = Pattern::parse("adds").unwrap();
+    let last = |files: &[(&str, &str)]| {
+        let argv = only(files).matching(&pattern, "/r").unwrap().argv;
+        argv[argv.len() - 2..].join(" ")
+    };
+    assert_eq!(last(&[("Cargo.toml", "[package]")]), "-- adds");
+    assert_eq!(last(&[("pytest.ini", "")]), "--junitxml=/r/report.xml -k=adds");
+    assert_eq!(last(&[("go.mod", "module m")]), "-run=adds ./...");
+    assert!(Suite::configured(vec![]).matching(&pattern, "/r").is_none());
+}
+
+#[test]
+fn a_pattern_that_is_an_option_is_refused() {
+    let refused = |text: &str| Pattern::parse(text).unwrap_err();
+    assert_eq!(refused("--nocapture"), PatternError::Option("--nocapture".to_owned()));
+    assert_eq!(refused("  "), PatternError::Empty);
+    assert!(matches!(refused(" -x"), PatternError::Option(_)));
+    assert!(matches!(refused("a\nb"), PatternError::Control(_)));
+    assert_eq!(refused(&"a".repeat(501)), PatternError::Long);
+}
