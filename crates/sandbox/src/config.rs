@@ -162,6 +162,11 @@ impl Config {
         self.workspace.as_ref()
     }
 
+    /// Where its changes go, if it keeps any.
+    pub fn volume(&self) -> Option<&Volume> {
+        self.workspace.as_ref().and_then(Workspace::volume)
+    }
+
     /// Its home directory.
     pub fn home(&self) -> Option<&Path> {
         self.home.as_deref()

@@ -16,18 +16,13 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::spec::{Owner, Spec};
 
 /// No more descriptors than this go with one message.
 const MAX_FDS: usize = 16;
-
-/// An order longer than this is not one: arguments and environment have limits of their own.
-const MAX_ORDER: u32 = 64 << 20;
-
-/// A message is one packet of this size at most.
-const MAX_MESSAGE: usize = 4096;
 
 /// What `sandbox-init` is to do.
 #[derive(Debug, Serialize, Deserialize)]
@@ -46,7 +41,7 @@ pub(super) enum Message {
     /// The first process exists; its descriptor comes along.
     Cloned { pid: u32 },
     /// Everything is set up: with it come the volume's top directory and the proxy's listeners.
-    Ready { volume: bool, listeners: bool },
+    Ready { volume: bool },
     /// A step failed; the job did not run.
     Failed { step: String, errno: i32 },
     /// The program could not be executed.
@@ -55,17 +50,31 @@ pub(super) enum Message {
     Ended { code: Option<i32>, signal: Option<i32>, cpu_us: u64 },
 }
 
-/// Sends an order with its descriptors.
-pub(super) fn send_order(socket: &UnixStream, order: &Order, fds: &[OwnedFd]) -> io::Result<()> {
-    let bytes = serde_json::to_vec(order)?;
-    let length = u32::try_from(bytes.len()).ok().filter(|length| *length <= MAX_ORDER);
-    let length = length.ok_or_else(|| io::Error::from(io::ErrorKind::ArgumentListTooLong))?;
-    send_with(socket, &length.to_be_bytes(), fds)?;
-    (&*socket).write_all(&bytes)
+/// What goes over these sockets: one value at a time, its length before it, descriptors with it.
+pub(super) trait Sent: Serialize + DeserializeOwned {
+    /// The most bytes of one.
+    const LIMIT: u32;
 }
 
-/// The next order with its descriptors; nothing when the kernel is gone.
-pub(super) fn receive_order(socket: &UnixStream) -> io::Result<Option<(Order, Vec<OwnedFd>)>> {
+impl Sent for Order {
+    /// What is longer is none: arguments and environment have limits of their own.
+    const LIMIT: u32 = 64 << 20;
+}
+
+impl Sent for Message {
+    const LIMIT: u32 = 4096;
+}
+
+/// Sends a value with its descriptors.
+pub(super) fn send<T: Sent>(socket: &UnixStream, value: &T, fds: &[OwnedFd]) -> io::Result<()> {
+    let bytes = serde_json::to_vec(value)?;
+    let length = u32::try_from(bytes.len()).ok().filter(|length| *length <= T::LIMIT);
+    let length = length.ok_or_else(|| io::Error::from(io::ErrorKind::ArgumentListTooLong))?;
+    send_with(socket, &[&length.to_be_bytes()[..], &bytes].concat(), fds)
+}
+
+/// The next value with its descriptors; nothing when the other side is gone.
+pub(super) fn receive<T: Sent>(socket: &UnixStream) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
     let mut length = [0; 4];
     let (read, fds) = receive_with(socket, &mut length)?;
     if read == 0 {
@@ -74,32 +83,10 @@ pub(super) fn receive_order(socket: &UnixStream) -> io::Result<Option<(Order, Ve
     let (_, rest) = length.split_at_mut_checked(read).unwrap_or_default();
     (&*socket).read_exact(rest)?;
     let length = u32::from_be_bytes(length);
-    if length > MAX_ORDER {
+    if length > T::LIMIT {
         return Err(io::ErrorKind::InvalidData.into());
     }
     let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
-    (&*socket).read_exact(&mut bytes)?;
-    Ok(Some((serde_json::from_slice(&bytes)?, fds)))
-}
-
-/// Sends a message with descriptors. A length goes before it: a stream has no packets.
-pub(super) fn send(socket: &UnixStream, message: &Message, fds: &[OwnedFd]) -> io::Result<()> {
-    let bytes = serde_json::to_vec(message)?;
-    let length = u16::try_from(bytes.len()).map_err(io::Error::other)?;
-    let packet = [&length.to_be_bytes()[..], &bytes].concat();
-    send_with(socket, &packet, fds)
-}
-
-/// The next message with its descriptors; nothing when the other side is gone.
-pub(super) fn receive(socket: &UnixStream) -> io::Result<Option<(Message, Vec<OwnedFd>)>> {
-    let mut length = [0; 2];
-    let (read, fds) = receive_with(socket, &mut length)?;
-    if read == 0 {
-        return Ok(None);
-    }
-    let (_, rest) = length.split_at_mut_checked(read).unwrap_or_default();
-    (&*socket).read_exact(rest)?;
-    let mut bytes = vec![0; usize::from(u16::from_be_bytes(length)).min(MAX_MESSAGE)];
     (&*socket).read_exact(&mut bytes)?;
     Ok(Some((serde_json::from_slice(&bytes)?, fds)))
 }

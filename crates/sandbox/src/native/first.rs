@@ -35,10 +35,7 @@ pub(super) const PROXY_SOCKET: &str = "run/fluffy/proxy.sock";
 pub(super) fn run(socket: &UnixStream, spec: &Spec, gear: Gear, taken: Option<Taken>) -> ExitCode {
     match set_up(socket, spec, taken).and_then(|ended| start(socket, spec, gear, &ended)) {
         Ok(code) => code,
-        Err(broken) => {
-            report(socket, &broken);
-            ExitCode::FAILURE
-        }
+        Err(broken) => report(socket, &broken),
     }
 }
 
@@ -56,7 +53,7 @@ fn set_up(socket: &UnixStream, spec: &Spec, taken: Option<Taken>) -> Result<Owne
         None => Taken::take(spec, None)?,
     };
     let (built, listeners) = mounts::build(spec, taken, || listeners(spec.proxy))?;
-    let ready = Message::Ready { volume: built.volume.is_some(), listeners: !listeners.is_empty() };
+    let ready = Message::Ready { volume: built.volume.is_some() };
     let fds: Vec<OwnedFd> = built.volume.into_iter().chain(listeners).collect();
     control::send(socket, &ready, &fds).step("reporting that the sandbox stands")?;
     sys::children_ended().step("listening for children")

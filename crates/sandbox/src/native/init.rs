@@ -11,6 +11,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
+use fluffy_base::Excerpt;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, pidfd_send_signal};
 
@@ -24,6 +25,9 @@ use super::system::outside_id;
 
 /// The number of the job's user and group inside.
 pub(super) const INSIDE: u32 = 1000;
+
+/// How much of a step's name is told.
+const SHOWN_CHARS: usize = 500;
 
 /// A step of the set-up that failed.
 #[derive(Debug)]
@@ -72,7 +76,7 @@ pub fn sandbox_init() -> ExitCode {
     }
     let mut made = Made::default();
     loop {
-        let (order, mut fds) = match control::receive_order(&orders) {
+        let (order, mut fds) = match control::receive(&orders) {
             Ok(Some((order, fds))) if !fds.is_empty() => (order, fds.into_iter()),
             Ok(None) => {
                 made.end();
@@ -121,15 +125,18 @@ impl Made {
     }
 }
 
-/// Tells the kernel what failed.
-pub(super) fn report(socket: &UnixStream, broken: &Broken) {
+/// Tells the kernel what failed; gives the code to end with.
+pub(super) fn report(socket: &UnixStream, broken: &Broken) -> ExitCode {
     let errno = broken.error.raw_os_error().unwrap_or(0);
     let step = match errno {
         0 => format!("{} ({})", broken.step, broken.error),
         _ => broken.step.clone(),
     };
+    // It may name a path of any length, and a message has a limit.
+    let step = Excerpt::new(&step, SHOWN_CHARS).to_string();
     // If the kernel is gone, nobody wants to know.
     let _gone = control::send(socket, &Message::Failed { step, errno }, &[]);
+    ExitCode::FAILURE
 }
 
 /// What a process that was split off does for the rest of its life.

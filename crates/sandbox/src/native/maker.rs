@@ -5,10 +5,11 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use super::control::{self, Order};
+use super::lock;
 
 /// Nothing in the set-up of a sandbox waits for anybody; longer than this means that the machine is stuck.
 const SET_UP: Duration = Duration::from_secs(30);
@@ -37,15 +38,15 @@ impl Maker {
         let (ours, theirs) = UnixStream::pair()?;
         ours.set_read_timeout(Some(SET_UP))?;
         let fds: Vec<OwnedFd> = std::iter::once(theirs.into()).chain(fds).collect();
-        let mut slot = self.process.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = lock(&self.process);
         if let Some(process) = &mut *slot
-            && control::send_order(&process.orders, order, &fds).is_ok()
+            && control::send(&process.orders, order, &fds).is_ok()
         {
             return Ok(ours);
         }
         // There was none, or it has died: nothing of an order that it did not take has happened.
         let process = slot.insert(Process::start(&self.program)?);
-        control::send_order(&process.orders, order, &fds)?;
+        control::send(&process.orders, order, &fds)?;
         Ok(ours)
     }
 }

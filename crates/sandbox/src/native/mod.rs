@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! kernel ── spec ──► fluffy sandbox-init          one thread, kept ready, told everything over one socket
-//!   │                  │ takes the host's mounts, makes the namespaces, puts it into its control groups
+//!   │                  │ takes the host's mounts, makes the namespaces
 //!   │                  ▼
 //!   ├─ waits for ──► first process (pid 1)         builds the file system, reaps, ends with the kernel
 //!   │                  │ forks
@@ -33,7 +33,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::config::Config;
 use crate::job::{Job, Outcome, Watcher};
@@ -82,7 +82,8 @@ struct Shared {
 }
 
 impl Native {
-    /// Opens the driver: sweeps up what killed kernels left, and tries whether a sandbox can be made.
+    /// Opens the driver: sweeps up what killed kernels left, and looks around. Whether a sandbox can be made,
+    /// [`ping`](Runtime::ping) tries.
     pub fn open(options: NativeOptions) -> Result<Self, RuntimeError> {
         let groups = Groups::here().map_err(outside("the control groups cannot be read"))?;
         instance::sweep(&options.state, &groups);
@@ -98,9 +99,7 @@ impl Native {
         }
         Ok(Self { shared: Arc::new(shared) })
     }
-}
 
-impl Native {
     fn make(&self, config: Config, job: Job) -> Result<NativeSandbox, RuntimeError> {
         if self.shared.system.is_root_alone {
             return Err(why::root_alone());
@@ -185,6 +184,11 @@ fn instead(missing: &Missing) -> String {
         Part::Accounting => "processor time is counted for processes that ended",
     };
     format!("{missing} ({stands_in})")
+}
+
+/// What a mutex holds. A thread that panicked left it whole: nothing here is changed in two steps.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// An error from the outside.

@@ -35,10 +35,7 @@ pub(super) fn run(socket: &UnixStream, spec: &Spec, gear: Gear) -> ExitCode {
             let _gone = control::send(socket, &message, &[]);
             ExitCode::FAILURE
         }
-        Err(broken) => {
-            report(socket, &broken);
-            ExitCode::FAILURE
-        }
+        Err(broken) => report(socket, &broken),
     }
 }
 

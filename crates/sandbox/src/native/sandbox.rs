@@ -21,7 +21,7 @@ use super::cgroup::Group;
 use super::control::{self, Message, Order};
 use super::spec::Spec;
 use super::supervise::{Feeding, Running, Streams, Supervisor, reap, serve};
-use super::{Shared, outside, why};
+use super::{Shared, lock, outside, why};
 
 /// One sandbox.
 pub(super) struct NativeSandbox {
@@ -48,8 +48,8 @@ struct Life {
 impl NativeSandbox {
     pub(super) fn new(shared: Arc<Shared>, config: Config, job: Job) -> Result<Self, RuntimeError> {
         let id = shared.instance.next_name();
-        // The first process and the one that sets it up count, too.
-        let processes = config.limits().processes.saturating_add(2);
+        // The first process counts, too.
+        let processes = config.limits().processes.saturating_add(1);
         let group = shared.groups.create(&id, &Limits { processes, ..*config.limits() });
         let group = group.map_err(io::Error::other);
         let group = Arc::new(group.map_err(outside("the control group cannot be made"))?);
@@ -90,8 +90,7 @@ impl NativeSandbox {
         let ways = ways.map_err(outside("the control group cannot be entered"))?;
         let spec = self.shared.plan(config, &job, &self.group, &ways);
         // Before anything runs that could write to it.
-        let volume = config.workspace().and_then(|space| space.volume());
-        if volume.is_some_and(|volume| !volume.serve()) {
+        if config.volume().is_some_and(|volume| !volume.serve()) {
             return Err(lost("a volume serves one sandbox only"));
         }
         own_volume(config, &spec)?;
@@ -298,7 +297,7 @@ fn stand(shared: &Shared, socket: &UnixStream) -> Result<Stood, RuntimeError> {
     let failed = loop {
         match control::receive(socket) {
             Ok(Some((Message::Cloned { pid }, mut fds))) => first = fds.pop().map(|fd| (pid, fd)),
-            Ok(Some((Message::Ready { volume, .. }, rest))) => {
+            Ok(Some((Message::Ready { volume }, rest))) => {
                 socket.set_read_timeout(None).map_err(outside("a socket cannot be set"))?;
                 let first = first.ok_or_else(|| lost("the sandbox did not hand itself over"))?;
                 return Ok(Stood { first, volume, rest });
@@ -383,12 +382,8 @@ fn own_pipes(stdio: &[OwnedFd; 3], ours: &Streams, spec: &Spec) -> Result<(), Ru
 
 /// Gives a volume on disk to the user that stands behind the sandbox.
 fn own_volume(config: &Config, spec: &Spec) -> Result<(), RuntimeError> {
-    let volume = config.workspace().and_then(|space| space.volume());
-    let (Some(directory), true) =
-        (volume.and_then(|volume| volume.directory()), spec.owner.privileged)
-    else {
-        return Ok(());
-    };
+    let directory = config.volume().and_then(|volume| volume.directory());
+    let Some(directory) = directory.filter(|_| spec.owner.privileged) else { return Ok(()) };
     let (uid, gid) = (Uid::from_raw(spec.owner.uid), Gid::from_raw(spec.owner.gid));
     for name in ["", "upper", "work"] {
         rustix::fs::chown(directory.join(name), Some(uid), Some(gid))
@@ -398,7 +393,7 @@ fn own_volume(config: &Config, spec: &Spec) -> Result<(), RuntimeError> {
 }
 
 fn fill_volume(config: &Config, made: Option<OwnedFd>) -> Result<(), RuntimeError> {
-    let Some(volume) = config.workspace().and_then(|space| space.volume()) else { return Ok(()) };
+    let Some(volume) = config.volume() else { return Ok(()) };
     let content = match (made, volume.directory()) {
         (Some(made), None) => made,
         (None, Some(directory)) => {
@@ -413,16 +408,11 @@ fn fill_volume(config: &Config, made: Option<OwnedFd>) -> Result<(), RuntimeErro
 
 /// The directory whose size has to be watched.
 fn on_disk(config: &Config) -> Result<Option<OwnedFd>, RuntimeError> {
-    let volume = config.workspace().and_then(|space| space.volume());
-    let disk = volume.filter(|volume| volume.directory().is_some());
+    let disk = config.volume().filter(|volume| volume.directory().is_some());
     let content = disk.and_then(|volume| volume.content().map(|fd| fd.try_clone_to_owned()));
     content.transpose().map_err(outside("a descriptor cannot be copied"))
 }
 
 fn lost(what: &'static str) -> RuntimeError {
     RuntimeError::Io { what, source: io::ErrorKind::Other.into() }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

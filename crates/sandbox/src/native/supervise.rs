@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -21,7 +21,7 @@ use crate::runtime::{Failure, RuntimeError};
 
 use super::cgroup::{Group, Part};
 use super::control::{self, Message};
-use super::disk;
+use super::{disk, lock};
 
 /// How often a volume on disk is looked at.
 const LOOK: Duration = Duration::from_millis(100);
@@ -518,8 +518,4 @@ pub(super) fn reap(pidfd: &OwnedFd) {
 #[expect(clippy::disallowed_methods, reason = "deadlines of processes are real time")]
 fn now() -> Instant {
     Instant::now()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
