@@ -5,6 +5,7 @@
 //! read behind the [`Clock`] and [`IdSource`] traits, and nowhere else.
 
 mod clock;
+mod event;
 mod frame;
 mod hash;
 mod ids;
@@ -19,6 +20,7 @@ mod text;
 mod units;
 
 pub use clock::{Clock, SystemClock, VirtualClock};
+pub use event::{EVENT_VERSION, Event, MergedFile, Observer};
 pub use frame::{FrameDecoder, FrameError, encode_frame};
 pub use hash::{Digest, DigestError, Hasher};
 pub use ids::{IdSource, KernelId, SeededIds, SessionId, SystemIds};

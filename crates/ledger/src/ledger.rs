@@ -23,7 +23,7 @@ use fluffy_base::{Clock, Digest};
 use rusqlite::Connection;
 
 use crate::chain::Chain;
-use crate::checkpoint::{Checkpoint, CheckpointError, cosign_note};
+use crate::checkpoint::{Checkpoint, CheckpointError, SignedCheckpoint, cosign_note};
 use crate::files::{self, Durability, Lock};
 use crate::group::Group;
 use crate::housekeeper::{self, Bell};
@@ -207,6 +207,13 @@ impl Ledger {
     /// Makes everything durable, signs the tree and remembers the checkpoint; gives its text.
     pub fn checkpoint(&self) -> Result<String, LedgerError> {
         self.shared.remember(Durability::Synced)
+    }
+
+    /// The same, read back.
+    pub fn signed_state(&self) -> Result<Checkpoint, LedgerError> {
+        let text = self.checkpoint()?;
+        let key = lock(&self.shared.keys).current.verifying_key().clone();
+        Ok(SignedCheckpoint::parse(&text)?.verify(&key)?)
     }
 
     /// How many entries are known to survive a power cut.

@@ -87,7 +87,16 @@ fn is_test(file: &str) -> bool {
 }
 
 fn is_node_test(file: &str) -> bool {
-    [".test.js", ".test.mjs", ".test.cjs"].iter().any(|end| file.ends_with(end))
+    has_end(file, &[".test.js", ".test.mjs", ".test.cjs"]) || is_node_spec(file)
+}
+
+/// A test that node's runner does not find by itself.
+fn is_node_spec(file: &str) -> bool {
+    has_end(file, &[".spec.js", ".spec.mjs", ".spec.cjs"])
+}
+
+fn has_end(file: &str, ends: &[&str]) -> bool {
+    ends.iter().any(|end| file.ends_with(end))
 }
 
 fn is_python_test(file: &str) -> bool {
@@ -194,7 +203,8 @@ struct Package {
 }
 
 fn javascript(place: &Place<'_>) -> Option<Suite> {
-    let package: Package = serde_json::from_str(place.text("package.json")?).ok()?;
+    let Some(text) = place.text("package.json") else { return without_package(place) };
+    let package: Package = serde_json::from_str(text).ok()?;
     let script = package.scripts.get("test").map_or(Script::Absent, |script| understand(script));
     match script {
         Script::Jest => Some(place.suite(Runner::Jest, "package.json tests with jest")),
@@ -221,8 +231,26 @@ fn without_script(place: &Place<'_>, package: &Package) -> Option<Suite> {
     if needs("jest") {
         return Some(place.suite(Runner::Jest, "package.json depends on jest"));
     }
-    let tests = place.tests().any(is_node_test);
-    tests.then(|| place.suite(Runner::Node, "package.json and files of tests for node"))
+    node(place, "package.json and files of tests for node")
+}
+
+/// A few files of tests make a project even where no manifest does.
+fn without_package(place: &Place<'_>) -> Option<Suite> {
+    let has_package = |path: &ProjectPath| path.file_name() == "package.json";
+    let alone = place.root.is_none() && !place.project.texts.keys().any(has_package);
+    if alone { node(place, "files of tests for node") } else { None }
+}
+
+/// Node's own runner. Where some files are named as it does not expect, all are named to it.
+fn node(place: &Place<'_>, reason: &str) -> Option<Suite> {
+    let tests: Vec<&str> = place.tests().filter(|file| is_node_test(file)).collect();
+    if tests.is_empty() {
+        return None;
+    }
+    let named = tests.iter().any(|file| is_node_spec(file));
+    // A name that begins with a dash is a file all the same.
+    let extra = tests.iter().filter(|_| named).map(|file| format!("./{file}")).collect();
+    Some(Suite { extra, ..place.suite(Runner::Node, reason) })
 }
 
 /// pytest where it is configured, or where tests lie that it would find.

@@ -54,6 +54,16 @@ fn a_package_json_is_understood_by_its_test_script() {
 }
 
 #[test]
+fn files_of_tests_for_node_need_no_manifest_and_are_named_where_it_would_miss_them() {
+    check(&[("a.test.mjs", ""), ("lib/b.js", "")], &["node ."]);
+    check(&[("a.test.js", ""), ("web/package.json", "{}")], &[]);
+    let argv = only(&[("a.spec.js", ""), ("lib/b.test.js", "")]).all("/reports").argv;
+    assert_eq!(argv[argv.len() - 2..], ["./a.spec.js", "./lib/b.test.js"]);
+    let argv = only(&[("-e.test.js", "")]).all("/reports").argv;
+    assert!(!argv.iter().any(|word| word.contains("-e.")), "{argv:?}");
+}
+
+#[test]
 fn pytest_is_found_by_configuration_or_by_files() {
     check(&[("pytest.ini", "")], &["pytest ."]);
     check(&[("pyproject.toml", "[tool.pytest.ini_options]\n")], &["pytest ."]);
