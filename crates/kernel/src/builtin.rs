@@ -4,7 +4,7 @@ use fluffy_base::Json;
 use fluffy_policy::Shape;
 use serde_json::{Value, json};
 
-use crate::{Effect, Tool, ToolError, ToolSpec};
+use crate::{Clerk, Effect, Tool, ToolError, ToolSpec};
 
 /// Gives back a text.
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +30,7 @@ impl Tool for Echo {
         }
     }
 
-    fn run(&self, params: &Json) -> Result<Value, ToolError> {
+    fn run(&self, params: &Json, _: &dyn Clerk) -> Result<Value, ToolError> {
         let text = params.value().get("text").and_then(Value::as_str);
         text.map(Value::from).ok_or_else(|| ToolError("`text` is missing".to_owned()))
     }
@@ -52,7 +52,7 @@ impl Tool for Add {
         }
     }
 
-    fn run(&self, params: &Json) -> Result<Value, ToolError> {
+    fn run(&self, params: &Json, _: &dyn Clerk) -> Result<Value, ToolError> {
         let number = |name: &str| params.value().get(name).and_then(Value::as_i64);
         let (Some(a), Some(b)) = (number("a"), number("b")) else {
             return Err(ToolError("`a` and `b` must be integers of at most 64 bits".to_owned()));

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::arbitration::Permit;
 use crate::masking::sanitised_json;
-use crate::{Registry, ToolError};
+use crate::{Clerk, Registry, ToolError};
 
 /// The largest result that is handed on.
 const MAX_RESULT_BYTES: usize = 8 << 20;
@@ -24,13 +24,18 @@ pub(crate) struct Outcome {
 }
 
 /// Runs the tool that the permit names with the permit's parameters, and uses the permit up.
-pub(crate) fn execute(permit: Permit, registry: &Registry, sanitiser: &Sanitiser) -> Outcome {
+pub(crate) fn execute(
+    permit: Permit,
+    registry: &Registry,
+    sanitiser: &Sanitiser,
+    clerk: &dyn Clerk,
+) -> Outcome {
     let Some(found) = registry.find(permit.tool()) else {
         return Outcome::failed("the tool is not registered".to_owned());
     };
     // Unwind safety: a tool that panicked is reported as failed, and its value is not used again in
     // this call; what it shares with other calls it has to guard itself, as for any error.
-    match catch_unwind(AssertUnwindSafe(|| found.tool.run(permit.params()))) {
+    match catch_unwind(AssertUnwindSafe(|| found.tool.run(permit.params(), clerk))) {
         Err(_panic) => Outcome::failed("the tool crashed".to_owned()),
         Ok(result) => Outcome::new(permit.tool(), result, sanitiser),
     }

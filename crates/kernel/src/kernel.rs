@@ -8,20 +8,21 @@ use fluffy_base::{
     ReceiptStatus, SessionId, sanitised,
 };
 use fluffy_ledger::{
-    Appended, Detail, Entered, EventType, EvidenceBundle, Ledger, LedgerConfig, OpenReport, Origin,
-    Record,
+    Appended, Checkpoint, Detail, Entered, EventType, EvidenceBundle, Ledger, LedgerConfig,
+    OpenReport, Origin, Record,
 };
 use fluffy_policy::{BuiltIn, Checked, Decided, Facts, Layer, Reason, Reasons, Subject, Verdict};
 
 use crate::answer::{Answer, halted_text};
 use crate::arbitration::{Arbiter, Circumstances, Permit, Ruling};
+use crate::clerk::AtWork;
 use crate::door::{Door, Held};
 use crate::execution::{Outcome, execute};
 use crate::narrate::{self, bounded};
 use crate::policy_store::{InForce, PolicyStore};
 use crate::policy_update::{self, PolicyUpdate};
 use crate::review::Approved;
-use crate::session::{HaltedSession, last_halted};
+use crate::start::{HaltedSession, last_halted};
 use crate::token_use::{caller, unspent};
 use crate::validation::normalise;
 use crate::walk::Walk;
@@ -97,7 +98,7 @@ impl Kernel {
         let kernel_id = config.kernel_id.or_else(|| KernelId::fresh(&*config.ids));
         let origin = Origin {
             kernel_id: kernel_id.ok_or(KernelError::NoRandomness)?,
-            session_id: SessionId::fresh(&*config.ids).ok_or(KernelError::NoRandomness)?,
+            session_id: config.session.id(&*config.ids).ok_or(KernelError::NoRandomness)?,
             variant: variant.name(),
             mode: None,
             policy_digest: Some(in_force.digest),
@@ -112,7 +113,7 @@ impl Kernel {
         })?;
         let (halted, lifted) = match (config.session, last_halted(&layout)?) {
             (SessionStart::New, lifted) => (None, lifted),
-            (SessionStart::Continue, halted) => (halted, None),
+            (SessionStart::Continue | SessionStart::Named(_), halted) => (halted, None),
         };
         let mut origin = ledger.origin().clone();
         if let Some(session) = &halted {
@@ -147,6 +148,13 @@ impl Kernel {
     /// Where the kernel stands: booting, idle, halted, or the state of the request being judged.
     pub fn state(&self) -> KernelState {
         self.door.state()
+    }
+
+    /// What a person who is asked about a request should see beside it.
+    pub(crate) fn notes(&self, request: &KernelRequest) -> Vec<String> {
+        let call = request.tool_call.as_ref();
+        let found = call.and_then(|call| Some((self.registry.find(&call.name)?, call)));
+        found.map_or_else(Vec::new, |(found, call)| found.tool.notes(&call.params))
     }
 
     /// What opening the ledger found.
@@ -217,6 +225,16 @@ impl Kernel {
         let record =
             self.event(&self.door.hold(), EventType::KeyRotation, "the signing key was replaced");
         Ok(self.ledger.rotate_key(path, seed, record)?)
+    }
+
+    /// Digest of the policy in force.
+    pub fn policy_digest(&self) -> Digest {
+        self.policy.in_force().digest
+    }
+
+    /// What the ledger is now, signed and remembered.
+    pub fn checkpoint(&self) -> Result<Checkpoint, KernelError> {
+        Ok(self.ledger.signed_state()?)
     }
 
     /// Everything recorded so far, with what an outsider needs to verify it.
@@ -433,7 +451,8 @@ impl Kernel {
             return self.settle(pending);
         }
         drop(door);
-        let outcome = self.execute(permit, record.detail.origin.policy_digest);
+        let clerk = AtWork { kernel: self, request_id: &record.request_id };
+        let outcome = self.execute(permit, record.detail.origin.policy_digest, &clerk);
         let duration = self.clock.now_ms().saturating_sub(started);
         narrate::ran(&mut record.detail, &outcome, duration);
         let door = self.door.hold();
@@ -443,13 +462,13 @@ impl Kernel {
     }
 
     /// Runs a call that was judged under the policy of this digest.
-    fn execute(&self, permit: Permit, judged_under: Option<Digest>) -> Outcome {
+    fn execute(&self, permit: Permit, judged_under: Option<Digest>, clerk: &AtWork<'_>) -> Outcome {
         let sanitiser = Arc::clone(&self.policy.in_force().sanitiser);
         if permit.tool() == policy_update::NAME {
             let replaced = self.replace_policy(permit.params(), judged_under);
             return Outcome::new(policy_update::NAME, replaced, &sanitiser);
         }
-        execute(permit, &self.registry, &sanitiser)
+        execute(permit, &self.registry, &sanitiser, clerk)
     }
 
     fn refuse(&self, record: Record, why: &str) -> KernelReceipt {
@@ -541,7 +560,7 @@ impl Drop for Kernel {
 }
 
 /// An error with all its causes.
-fn causes(error: &dyn std::error::Error) -> String {
+pub(crate) fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -18,13 +18,17 @@
 mod answer;
 mod arbitration;
 mod builtin;
+mod clerk;
 mod config;
 mod context;
 mod door;
 mod error;
 mod execution;
+mod files;
+mod git;
 mod kernel;
 mod masking;
+mod merge;
 mod narrate;
 mod past;
 mod policy_host;
@@ -34,24 +38,57 @@ mod registry;
 mod review;
 mod reviewing;
 mod session;
+mod staging;
+mod start;
 mod token_use;
 mod tool;
+mod tools;
 mod validation;
 mod variant;
 mod walk;
+mod workshop;
 
 pub use builtin::{Add, Echo};
+pub use clerk::{Clerk, Journal, May, Note};
 pub use config::KernelConfig;
 pub use context::{CallContext, Presented};
 pub use error::{KernelError, RegistryError};
+pub use files::{
+    BlobError, Blobs, Entry, Found, Listing, Staged, StagedFiles, Stored, Tree, TreeError, View,
+    Walked,
+};
+pub use git::{
+    Changed, Commit, Committed, FileState, Git, GitDiff, GitError, GitLog, GitOptions, GitPath,
+    GitStatus, Hook, HookAnswer, HookPolicy, Identity, IdentityOverrides, Logged, Message,
+    MessageError, ObjectError, ObjectId, Recorded, Trailer,
+};
 pub use kernel::Kernel;
+pub use merge::{
+    Conflict, MergeError, Merged, MergedFile, Operation, Outcome, Plan, Recovered, carry_out,
+    recover,
+};
 pub use policy_host::{PolicyHost, PolicyHostError, RuleFile};
 pub use policy_store::{Extensions, LoadedExtensions, NoExtensions};
 pub use registry::Registry;
 pub use review::{Question, Review, Reviewer};
-pub use session::SessionStart;
+pub use session::{
+    CallAnswer, Cancel, CommitOptions, ModelCall, OFFERED, Outcome as SessionOutcome, RestoreError,
+    Session, SessionConfig, SessionError, SessionSummary, StoredSession, TaskStatus, TurnRecord,
+    sessions,
+};
+pub use staging::{
+    Base, BelowError, Diff, FileDiff, FileKind, Layer, Staging, StagingError, Step, StepChange,
+};
+pub use start::SessionStart;
 pub use token_use::IssueError;
 pub use tool::{Effect, Tool, ToolError, ToolSpec};
+pub use tools::{FsExists, FsList, FsRead, SearchGlob, SearchGrep, Views, reading_tools};
 pub use variant::{
     Ambiguity, DualChannel, EvidenceFirst, Permissive, Strict, Variant, variant_named,
+};
+pub use workshop::{
+    CommandError, CommandLine, CommandRun, Edit, EditError, Like, MAX_EDIT_BYTES, Measured,
+    NotTaken, Printed, ProduceError, Produced, Ran, Refused, Sight, SightError, SuiteRun, Taken,
+    Taking, TestPlan, TestSummary, Tested, TestsError, Workshop, WorkshopError, WorkshopOptions,
+    file_host,
 };

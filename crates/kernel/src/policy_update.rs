@@ -8,7 +8,7 @@ use fluffy_base::Json;
 use fluffy_policy::{Direction, PolicyFile, Shape, Trial};
 use serde_json::{Value, json};
 
-use crate::{Effect, Tool, ToolError, ToolSpec};
+use crate::{Clerk, Effect, Tool, ToolError, ToolSpec};
 
 /// The call that replaces the policy.
 pub(crate) const NAME: &str = "policy.update";
@@ -36,7 +36,7 @@ impl Tool for PolicyUpdate {
         }
     }
 
-    fn run(&self, _: &Json) -> Result<Value, ToolError> {
+    fn run(&self, _: &Json, _: &dyn Clerk) -> Result<Value, ToolError> {
         Err(ToolError("only the kernel replaces its policy".to_owned()))
     }
 }

@@ -22,7 +22,7 @@ pub struct Registry {
 
 pub(crate) struct Registered {
     pub(crate) tool: Box<dyn Tool>,
-    spec: ToolSpec,
+    pub(crate) spec: ToolSpec,
     validator: Validator,
 }
 
@@ -168,7 +168,7 @@ mod tests {
             ToolSpec { name, summary: "", schema, effect: Effect::None, shape: Shape::PLAIN }
         }
 
-        fn run(&self, _: &Json) -> Result<Value, ToolError> {
+        fn run(&self, _: &Json, _: &dyn crate::Clerk) -> Result<Value, ToolError> {
             Ok(Value::Null)
         }
     }

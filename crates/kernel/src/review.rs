@@ -96,3 +96,10 @@ pub(crate) fn ask(
         }
     }
 }
+
+/// A reviewer that is shared.
+impl<R: Reviewer + ?Sized> Reviewer for std::sync::Arc<R> {
+    fn review(&self, question: &Question<'_>) -> Review {
+        (**self).review(question)
+    }
+}

@@ -34,7 +34,7 @@ impl Kernel {
         let call = request.tool_call.as_ref();
         let update = call.filter(|call| call.name == policy_update::NAME);
         let (notes, phrase) = match update.map(|call| self.try_policy(&policy, &call.params)) {
-            None => (Vec::new(), None),
+            None => (self.notes(&request), None),
             Some(Ok(trial)) => (policy_update::notes(&trial), policy_update::phrase(&trial)),
             Some(Err(why)) => {
                 let why = format!("nobody was asked: {why}");

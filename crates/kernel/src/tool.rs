@@ -4,6 +4,8 @@ use fluffy_base::Json;
 use fluffy_policy::Shape;
 use serde_json::Value;
 
+use crate::Clerk;
+
 /// What running a tool can change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
@@ -43,5 +45,10 @@ pub trait Tool: Send + Sync {
     fn spec(&self) -> ToolSpec;
 
     /// Runs it with parameters that its schema accepts.
-    fn run(&self, params: &Json) -> Result<Value, ToolError>;
+    fn run(&self, params: &Json, clerk: &dyn Clerk) -> Result<Value, ToolError>;
+
+    /// What a person who is asked about a call should see beside it, line by line.
+    fn notes(&self, _params: &Json) -> Vec<String> {
+        Vec::new()
+    }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use fluffy_base::{
     Decision, Json, KernelId, KernelReceipt, KernelRequest, ReceiptStatus, SeededIds, VirtualClock,
 };
-use fluffy_kernel::{Effect, Kernel, KernelConfig, Registry, Tool, ToolError, ToolSpec};
+use fluffy_kernel::{Clerk, Effect, Kernel, KernelConfig, Registry, Tool, ToolError, ToolSpec};
 use fluffy_ledger::{
     DetailView, KeyName, Layout, Page, Query, SigningKey, StoredRecord, verify_segments,
 };
@@ -148,7 +148,7 @@ impl Tool for Probe {
         }
     }
 
-    fn run(&self, params: &Json) -> Result<Value, ToolError> {
+    fn run(&self, params: &Json, _: &dyn Clerk) -> Result<Value, ToolError> {
         (self.run)(params)
     }
 }

@@ -46,7 +46,7 @@ impl Tool for Shaped {
         ToolSpec { name: self.name, summary: "counts", schema, effect: Effect::Some, shape }
     }
 
-    fn run(&self, _: &fluffy_base::Json) -> Result<Value, ToolError> {
+    fn run(&self, _: &fluffy_base::Json, _: &dyn fluffy_kernel::Clerk) -> Result<Value, ToolError> {
         Ok(json!(self.runs.add()))
     }
 }
@@ -425,7 +425,7 @@ impl Tool for Declared {
         ToolSpec { shape: self.shape, ..usual.spec() }
     }
 
-    fn run(&self, _: &fluffy_base::Json) -> Result<Value, ToolError> {
+    fn run(&self, _: &fluffy_base::Json, _: &dyn fluffy_kernel::Clerk) -> Result<Value, ToolError> {
         Ok(json!(self.runs.add()))
     }
 }

@@ -1,16 +1,28 @@
 //! Which session a kernel boots into.
 
-use fluffy_base::{KernelState, SessionId};
+use fluffy_base::{IdSource, KernelState, SessionId};
 use fluffy_ledger::{DetailView, EventType, Layout, LedgerError, Page, Query, StoredRecord};
 
 /// How a kernel's session begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum SessionStart {
     /// A new session, unless the last one was halted: then that one goes on, halted.
     #[default]
     Continue,
     /// A new session in any case: a person's decision after a halt.
     New,
+    /// The session of this id: an earlier one that goes on, or a new one.
+    Named(SessionId),
+}
+
+impl SessionStart {
+    /// The id of the session, if there are bytes for a fresh one.
+    pub(crate) fn id(&self, ids: &dyn IdSource) -> Option<SessionId> {
+        match self {
+            Self::Continue | Self::New => SessionId::fresh(ids),
+            Self::Named(id) => Some(id.clone()),
+        }
+    }
 }
 
 /// A session that was halted and not followed by another.

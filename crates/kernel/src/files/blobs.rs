@@ -1,0 +1,139 @@
+//! Contents of files, each under the hash of its bytes.
+//!
+//! **Invariant.** A name is the SHA-256 of what lies under it: a blob is written beside and renamed, never
+//! changed, and checked when it is read.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use fluffy_base::{Digest, Hasher};
+use rustix::fs::{CWD, Mode, OFlags, openat, renameat};
+
+use super::Stored;
+
+/// A directory of contents.
+#[derive(Debug)]
+pub struct Blobs {
+    dir: PathBuf,
+}
+
+/// Why a content could not be kept or given back.
+#[derive(Debug, thiserror::Error)]
+pub enum BlobError {
+    /// The operating system refused.
+    #[error("the content `{digest}` cannot be {action}")]
+    Io {
+        /// Which.
+        digest: Digest,
+        /// What was attempted.
+        action: &'static str,
+        /// Why not.
+        source: io::Error,
+    },
+    /// What lies there is something else.
+    #[error("the content `{0}` was changed on disk")]
+    Changed(Digest),
+    /// The directory cannot be made.
+    #[error("the directory for contents cannot be made")]
+    Directory(#[source] io::Error),
+}
+
+impl Blobs {
+    /// The contents in this directory, which is made if need be, private to the user.
+    pub fn open(dir: &Path) -> Result<Self, BlobError> {
+        use std::os::unix::fs::DirBuilderExt as _;
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
+        made.map_err(BlobError::Directory)?;
+        Ok(Self { dir: dir.to_owned() })
+    }
+
+    /// Keeps a content. One that is kept already is not written again.
+    pub fn put(&self, bytes: &[u8], executable: bool) -> Result<Stored, BlobError> {
+        let digest = Digest::of(bytes);
+        let stored = Stored { digest, bytes: bytes.len() as u64, executable };
+        let path = self.path(&digest);
+        if path.exists() {
+            return Ok(stored);
+        }
+        let failed = |source| BlobError::Io { digest, action: "kept", source };
+        let beside = self.dir.join(format!("{digest}.{:?}", std::thread::current().id()));
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
+        let opened = openat(CWD, &beside, flags, Mode::from_raw_mode(0o600));
+        let mut file = File::from(opened.map_err(|errno| failed(errno.into()))?);
+        file.write_all(bytes).and_then(|()| file.sync_data()).map_err(failed)?;
+        renameat(CWD, &beside, CWD, &path).map_err(|errno| failed(errno.into()))?;
+        Ok(stored)
+    }
+
+    /// A content, checked against its name.
+    pub fn get(&self, stored: &Stored) -> Result<Vec<u8>, BlobError> {
+        let digest = stored.digest;
+        let failed = |source| BlobError::Io { digest, action: "read", source };
+        let mut bytes = Vec::with_capacity(usize::try_from(stored.bytes).unwrap_or_default());
+        File::open(self.path(&digest))
+            .and_then(|file| file.take(stored.bytes.saturating_add(1)).read_to_end(&mut bytes))
+            .map_err(failed)?;
+        if Digest::of(&bytes) == digest { Ok(bytes) } else { Err(BlobError::Changed(digest)) }
+    }
+
+    /// A content for reading piece by piece, checked against its name before the first of them.
+    pub(crate) fn open_file(&self, stored: &Stored) -> Result<File, BlobError> {
+        let digest = stored.digest;
+        let failed = |source| BlobError::Io { digest, action: "read", source };
+        let mut file = File::open(self.path(&digest)).map_err(failed)?;
+        let found = hash(&mut file, stored.bytes).map_err(failed)?;
+        if found != Some(digest) {
+            return Err(BlobError::Changed(digest));
+        }
+        file.rewind().map_err(failed)?;
+        Ok(file)
+    }
+
+    /// Where a content lies.
+    pub(crate) fn path(&self, digest: &Digest) -> PathBuf {
+        self.dir.join(digest.to_string())
+    }
+}
+
+/// The hash of a file that has this many bytes; nothing if it has more.
+fn hash(file: &mut File, expected: u64) -> io::Result<Option<Digest>> {
+    let mut hasher = Hasher::default();
+    let mut buffer = vec![0; 64 * 1024];
+    let mut rest = expected.saturating_add(1);
+    loop {
+        let read = file.read(&mut buffer)?;
+        let Some(left) = rest.checked_sub(read as u64).filter(|left| *left > 0) else {
+            return Ok(None);
+        };
+        if read == 0 {
+            return Ok(Some(hasher.finish()));
+        }
+        rest = left;
+        hasher.update(buffer.get(..read).unwrap_or_default());
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make the files they read")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_content_is_given_back_and_a_changed_one_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let blobs = Blobs::open(&dir.path().join("blobs")).unwrap();
+        let stored = blobs.put(b"hello", true).unwrap();
+        assert_eq!(blobs.put(b"hello", true).unwrap(), stored);
+        assert_eq!(blobs.get(&stored).unwrap(), b"hello");
+        let mut read = Vec::new();
+        blobs.open_file(&stored).unwrap().read_to_end(&mut read).unwrap();
+        assert_eq!(read, b"hello");
+        std::fs::write(blobs.path(&stored.digest), b"hellO").unwrap();
+        assert!(matches!(blobs.get(&stored), Err(BlobError::Changed(_))));
+        assert!(matches!(blobs.open_file(&stored), Err(BlobError::Changed(_))));
+        std::fs::write(blobs.path(&stored.digest), vec![0; 100]).unwrap();
+        assert!(matches!(blobs.get(&stored), Err(BlobError::Changed(_))));
+        assert!(matches!(blobs.open_file(&stored), Err(BlobError::Changed(_))));
+    }
+}

@@ -1,0 +1,314 @@
+//! Where the session goes on by itself: finished work is reviewed, merged and committed.
+//!
+//! **Invariant.** Each of these steps is a request like the model's own. What the session adds is that nobody has
+//! to ask for it.
+
+use fluffy_base::{Json, KernelReceipt, ReceiptStatus};
+use fluffy_workflow::{Access, Answer, Event, Mode, State};
+use serde_json::{Map, Value, json};
+
+use super::rules::Proposed;
+use super::{Entry, MERGE, Session, TaskStatus};
+use crate::clerk::May;
+use crate::files::Staged;
+use crate::git::{GitError, HookAnswer};
+use crate::merge::Plan;
+
+/// More changed lines than this are looked at by a person.
+const LINES_WITHOUT_A_PERSON: u64 = 500;
+
+/// The longest first line of a commit message that the session makes by itself.
+const SUBJECT: usize = 72;
+
+/// Enough for the longest way from any state to the end.
+const MOST_STEPS: usize = 8;
+
+impl Session {
+    /// Takes the work further after a call, where its guards are met; what the model is told of it.
+    pub(super) fn go_on(&self) -> Option<Map<String, Value>> {
+        (self.state() == State::Reviewing).then(|| self.review())
+    }
+
+    /// A call that begins something new while the last piece of work waits to be committed, or is committed.
+    pub(super) fn reopen(&self) {
+        if self.state() == State::Committing {
+            let _committed = self.commit(None);
+        }
+        if self.state() == State::Idle && self.is_done().is_none() {
+            let _moved = self.desk.happened(&*self.kernel, Event::TaskStarted);
+        }
+    }
+
+    /// Brings the work to its end, as far as that is possible now: validated, reviewed, merged, committed.
+    pub fn bring_to_end(&self, summary: &str) -> TaskStatus {
+        let status = self.go_to_end(summary);
+        let stuck = match &status {
+            TaskStatus::Working { missing } => Some(missing.clone()),
+            TaskStatus::Done { .. } => None,
+        };
+        self.desk.change().set(|inside| inside.progress.stuck = stuck);
+        status
+    }
+
+    fn go_to_end(&self, summary: &str) -> TaskStatus {
+        self.desk.change().set(|inside| inside.progress.stuck = None);
+        for _step in 0..MOST_STEPS {
+            let before = self.state();
+            let moved = match before {
+                State::Idle => break,
+                State::Planning if self.has_changes() => self.happens(Event::PlanCompleted),
+                State::Planning => break,
+                State::TestWriting | State::CodeWriting | State::Exploring
+                    if self.has_changes() =>
+                {
+                    self.happens(Event::CodeCompleted)
+                }
+                State::TestWriting | State::CodeWriting | State::Exploring => break,
+                State::RetroactiveTesting => self.happens(Event::TestsCompleted),
+                State::Validating => self.validate(),
+                State::Reviewing => {
+                    self.review();
+                    Ok(())
+                }
+                State::Committing => self.commit(Some(summary)),
+            };
+            if let Err(missing) = moved {
+                return TaskStatus::Working { missing };
+            }
+            if self.state() == before {
+                break;
+            }
+        }
+        self.status(summary)
+    }
+
+    /// The model has nothing more to ask for: the work is brought to its end, and the task is done or not.
+    pub fn finish(&self, text: &str) -> TaskStatus {
+        let status = self.bring_to_end(text);
+        if matches!(status, TaskStatus::Working { .. }) {
+            return status;
+        }
+        let completed = Json::new(json!({ "summary": text })).map_err(|error| error.to_string());
+        let completed = completed
+            .and_then(|params| accepted(self.submit(&self.own_id(), "task.complete", params)));
+        match completed {
+            Ok(_) => status,
+            Err(missing) => TaskStatus::Working { missing },
+        }
+    }
+
+    /// How far the task is.
+    fn status(&self, summary: &str) -> TaskStatus {
+        match self.desk.look().missing() {
+            Some(missing) => TaskStatus::Working { missing },
+            None => TaskStatus::Done { summary: summary.to_owned() },
+        }
+    }
+
+    fn has_changes(&self) -> bool {
+        self.desk.look().has_changes()
+    }
+
+    fn happens(&self, event: Event) -> Result<(), String> {
+        self.desk.happened(&*self.kernel, event).map(drop).map_err(|error| error.0)
+    }
+
+    fn validate(&self) -> Result<(), String> {
+        let receipt = self.submit(&self.own_id(), "test.run", Json::empty_object());
+        accepted(receipt).map(drop)
+    }
+
+    /// Has the finished work judged, and merges it if the answer is yes.
+    pub(super) fn review(&self) -> Map<String, Value> {
+        let told = match self.propose() {
+            Ok(files) => {
+                json!({ "merged": files, "next": next_step(State::Committing, self.mode()) })
+            }
+            Err(why) => {
+                self.reject(&why);
+                let (state, mode) = (self.state(), self.mode());
+                json!({ "rejected": why, "state": state.name(), "next": next_step(state, mode) })
+            }
+        };
+        [("merge".to_owned(), told)].into_iter().collect()
+    }
+
+    fn propose(&self) -> Result<Vec<String>, String> {
+        let (plan, mut reasons) = self.plan()?;
+        self.hooks_agree()?;
+        let paths = plan.operations().iter().map(|operation| operation.path.to_string());
+        let paths: Vec<String> = paths.collect();
+        let digest = plan.digest().to_string();
+        let params = json!({ "plan": digest, "paths": paths });
+        let params = Json::new(params).map_err(|error| error.to_string())?;
+        reasons.sort();
+        self.proposal.set(Some(Proposed { plan: digest, reasons }));
+        let receipt = self.submit(&self.own_id(), MERGE, params);
+        self.proposal.set(None);
+        accepted(receipt).map(|_result| paths)
+    }
+
+    /// What would be merged, and why a person has to look at it.
+    fn plan(&self) -> Result<(Plan, Vec<String>), String> {
+        let inside = self.desk.look();
+        let plan = Plan::of(&inside.staging).map_err(|error| crate::kernel::causes(&error))?;
+        if let Some(conflict) = plan.conflicts().first() {
+            return Err(format!(
+                "`{}` was changed in the project meanwhile, in the same place: the project's \
+                 version stays, and the session keeps its own (`fluffy session diff` shows it)",
+                conflict.path
+            ));
+        }
+        let mut reasons = Vec::new();
+        let diff =
+            plan.diff(inside.staging.blobs()).map_err(|error| crate::kernel::causes(&error))?;
+        let lines = diff.size();
+        if !diff.is_whole() || diff.files().iter().any(|file| file.opaque) {
+            reasons.push("not all of the change can be shown as lines of text".to_owned());
+        }
+        if lines > LINES_WITHOUT_A_PERSON {
+            reasons.push(format!(
+                "the change has {lines} lines, and more than {LINES_WITHOUT_A_PERSON} are looked at"
+            ));
+        }
+        if inside.workflow.is_unverified() {
+            reasons.push("code was written without a failing test before it".to_owned());
+        }
+        for path in plan.rebased() {
+            reasons.push(format!(
+                "`{path}` was changed in the project meanwhile; both changes are put together, and \
+                 were not tested together"
+            ));
+        }
+        for (path, staged) in inside.staging.files().iter() {
+            let tool = match staged {
+                Staged::File(_) => "fs.write",
+                Staged::Deleted => "fs.delete",
+            };
+            match self.kernel.may(tool, path) {
+                May::Yes => {}
+                May::Ask => {
+                    reasons.push(format!("`{path}` is one of the files that a person looks at"))
+                }
+                May::No => return Err(format!("the policy does not let `{path}` be changed")),
+            }
+        }
+        Ok((plan, reasons))
+    }
+
+    /// Whether the repository's own hook has nothing against the work.
+    fn hooks_agree(&self) -> Result<(), String> {
+        let layer = self.desk.layer();
+        let paths: Vec<_> =
+            self.desk.look().staging.files().iter().map(|(path, _)| path.clone()).collect();
+        let layers = [layer.path().to_owned()];
+        match self.desk.git.pre_commit(self.desk.commits.hooks, &layers, &paths) {
+            Ok(HookAnswer::Refused { ended, output }) => {
+                Err(format!("the repository's pre-commit hook {ended}: {output}"))
+            }
+            Ok(HookAnswer::None | HookAnswer::Skipped | HookAnswer::Passed { .. }) => Ok(()),
+            // Without a repository there is no hook to ask.
+            Err(GitError::NotARepository | GitError::NoGit) => Ok(()),
+            Err(error) => Err(crate::kernel::causes(&error)),
+        }
+    }
+
+    fn reject(&self, why: &str) {
+        let entry = Entry::MergeRejected { why: why.to_owned() };
+        // What cannot be recorded halts the kernel, and the next request says so.
+        let _recorded = self.record(&entry);
+        self.desk.change().set(|inside| inside.progress.rejected = Some(why.to_owned()));
+        let _moved = self.happens(Event::ReviewAnswered(Answer::Rejected));
+    }
+
+    /// Commits what was merged, with a message of the session's own.
+    fn commit(&self, summary: Option<&str>) -> Result<(), String> {
+        let given = summary.filter(|text| !fluffy_base::is_blank(text));
+        let task = self.desk.look().progress.task.clone();
+        let text = given.unwrap_or(&task);
+        let first = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("fluffy");
+        let mut subject: String = first.chars().take(SUBJECT).collect();
+        if first.chars().nth(SUBJECT).is_some() {
+            subject.pop();
+            subject.push('…');
+        }
+        let rest = (subject.as_str() != text.trim()).then(|| format!("\n\n{}", text.trim()));
+        let message = subject + &rest.unwrap_or_default();
+        let params = Json::new(json!({ "message": message })).map_err(|error| error.to_string())?;
+        accepted(self.submit(&self.own_id(), "git.commit", params)).map(drop)
+    }
+}
+
+fn accepted(receipt: KernelReceipt) -> Result<Option<Json>, String> {
+    match receipt.status {
+        ReceiptStatus::Accepted => Ok(receipt.tool_result),
+        ReceiptStatus::Rejected | ReceiptStatus::Failed => {
+            Err(receipt.error.unwrap_or_else(|| "it was refused".to_owned()))
+        }
+    }
+}
+
+/// What to do next, in words for the model.
+pub(super) const fn next_step(state: State, mode: Mode) -> &'static str {
+    match (state, mode) {
+        (State::Idle, _) => "nothing is left to do; call `task.complete`",
+        (State::Planning, Mode::Strict) => "read what you need, then write a failing test",
+        (State::Planning, _) => "read what you need, then write the change",
+        (State::TestWriting, _) => {
+            "write tests for the task and call `test.run`: at least one must fail"
+        }
+        (State::CodeWriting, _) => {
+            "write the code until `test.run` passes; the tests are read-only now"
+        }
+        (State::Validating, _) => "call `test.run` without a pattern",
+        (State::Reviewing, _) => "wait for the review",
+        (State::Committing, _) => "call `git.commit` or `task.complete`",
+        (State::Exploring, Mode::Strict) => "change the exempt files, then call `task.complete`",
+        (State::Exploring, _) => "write the change, run the tests, then call `task.complete`",
+        (State::RetroactiveTesting, _) => "add tests for the change, then call `tests.complete`",
+    }
+}
+
+/// Whether a tool can do something where the work stands.
+pub(super) fn is_of_use(tool: &str, state: State, access: Access) -> bool {
+    let writes = access == Access::Write;
+    match tool {
+        "fs.write" | "fs.edit" | "fs.delete" => {
+            writes && !matches!(state, State::Validating | State::Reviewing | State::Committing)
+        }
+        "git.commit" => writes && state == State::Committing,
+        "plan.complete" => state == State::Planning,
+        "tests.complete" => writes && state == State::RetroactiveTesting,
+        "code.complete" => writes && matches!(state, State::CodeWriting | State::Exploring),
+        "workflow.request_exemption" => {
+            writes && !matches!(state, State::Validating | State::Reviewing | State::Committing)
+        }
+        _always => true,
+    }
+}
+
+/// What came of a call, in a few words for whoever watches.
+pub(super) fn result_summary(tool: &str, content: &Value) -> String {
+    let number = |name: &str| content.get(name).and_then(Value::as_u64);
+    let text = |name: &str| content.get(name).and_then(Value::as_str);
+    if content.get("error").is_some() {
+        return String::new();
+    }
+    match tool {
+        "fs.read" => {
+            number("total_lines").map_or_else(String::new, |lines| format!("{lines} lines"))
+        }
+        "fs.write" | "fs.edit" | "fs.delete" => number("step")
+            .map_or_else(|| "nothing changed".to_owned(), |step| format!("step {step}")),
+        "test.run" => {
+            let counted = |name: &str| number(name).unwrap_or_default();
+            format!("{} passed, {} failed", counted("passed"), counted("failed"))
+        }
+        "shell.run" => text("end").unwrap_or_default().to_owned(),
+        "search.grep" | "search.glob" => {
+            number("count").map_or_else(String::new, |count| format!("{count} found"))
+        }
+        "git.commit" => text("commit").unwrap_or("not committed").chars().take(12).collect(),
+        _other => String::new(),
+    }
+}

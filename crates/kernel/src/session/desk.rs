@@ -1,0 +1,362 @@
+//! What a session's tools and rules share: where the work stands, and what it has produced.
+//!
+//! **Invariant.** Whatever changes here is in the ledger first, and nobody else changes anything meanwhile.
+//! Readers never wait for a disk: the ledger is written before the change is made visible.
+
+use std::path::PathBuf;
+use std::sync::{
+    Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
+};
+
+use fluffy_base::{Event as Told, Observer, ProjectPath};
+use fluffy_ledger::Checkpoint;
+use fluffy_policy::Exemptions;
+use fluffy_workflow::{
+    Change, Conventions, Event, ExemptionRequest, Gate, Languages, Standing, State, Transition,
+    TypeOnly as _, Workflow, Writable,
+};
+
+use super::advance::next_step;
+use super::entry::{Entry, Merged};
+use super::open::CommitOptions;
+use crate::files::{Staged, Tree, View};
+use crate::git::{Git, GitOptions};
+use crate::staging::{Layer, SCRATCH, Staging, Step};
+use crate::tools::Views;
+use crate::workshop::{Produced, Workshop};
+use crate::{Clerk, Journal, Kernel, May, ToolError};
+
+/// What a session's tools and rules share.
+pub(crate) struct Desk {
+    pub(crate) tree: Arc<Tree>,
+    pub(crate) workshop: Arc<Workshop>,
+    pub(crate) conventions: Conventions,
+    pub(crate) exemptions: Exemptions,
+    pub(crate) observer: Arc<dyn Observer>,
+    /// Where the session keeps its files.
+    pub(crate) dir: PathBuf,
+    /// The kernel that runs the tools, which holds them: it must not be held back.
+    kernel: OnceLock<Weak<Kernel>>,
+    /// The command that runs the tests, where the project's files do not tell.
+    pub(crate) test_command: Option<Vec<String>>,
+    /// The project's repository.
+    pub(crate) git: Git,
+    /// How commits are made.
+    pub(crate) commits: CommitOptions,
+    /// Held by whoever changes something, from looking to done.
+    changing: Mutex<()>,
+    inside: RwLock<Inside>,
+}
+
+/// Where the work stands.
+pub(crate) struct Inside {
+    pub(crate) workflow: Workflow,
+    pub(crate) staging: Staging,
+    pub(crate) progress: Progress,
+}
+
+/// What became of the task so far.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Progress {
+    /// What the person wants, word by word.
+    pub(crate) task: String,
+    /// What is in the project by now.
+    pub(crate) merged: Vec<Merged>,
+    /// The merge that waits for its commit.
+    pub(crate) uncommitted: Vec<Merged>,
+    /// The commits that were made.
+    pub(crate) commits: Vec<String>,
+    /// How many changes were refused, or failed.
+    pub(crate) refused: u64,
+    /// Why the last merge was not agreed to, until one is.
+    pub(crate) rejected: Option<String>,
+    /// What untested work has cost, in words.
+    pub(crate) debt: Option<String>,
+    /// What kept the work from its end when that was last tried.
+    pub(crate) stuck: Option<String>,
+    /// What the model says was done, once it is.
+    pub(crate) done: Option<String>,
+}
+
+impl Inside {
+    /// Whether something waits to be merged or committed.
+    pub(crate) fn has_changes(&self) -> bool {
+        !self.staging.files().is_empty() || !self.progress.uncommitted.is_empty()
+    }
+
+    /// What keeps the task from being done, in words for the model.
+    pub(crate) fn missing(&self) -> Option<String> {
+        let Standing { state, mode, .. } = self.workflow.standing();
+        if let Some(why) = &self.progress.rejected {
+            return Some(format!("the merge was not agreed to: {why}"));
+        }
+        let begun =
+            !matches!(state, State::Idle | State::Planning | State::TestWriting | State::Exploring);
+        if begun || self.has_changes() {
+            if let Some(why) = &self.progress.stuck {
+                return Some(why.clone());
+            }
+            return Some(format!("the work stands in `{state}`: {}", next_step(state, mode)));
+        }
+        let Progress { refused, merged, .. } = &self.progress;
+        let nothing = *refused > 0 && merged.is_empty();
+        nothing.then(|| "every change was refused, and nothing was done".to_owned())
+    }
+}
+
+/// The right to change something.
+pub(crate) struct Changing<'a> {
+    desk: &'a Desk,
+    _one: std::sync::MutexGuard<'a, ()>,
+}
+
+impl Desk {
+    pub(crate) fn new(parts: Parts, inside: Inside) -> Self {
+        let Parts { tree, workshop, conventions, exemptions, observer, dir, .. } = parts;
+        let (test_command, commits) = (parts.test_command, parts.commits);
+        let git = Git::new(Arc::clone(&workshop), parts.git);
+        let (changing, inside) = (Mutex::default(), RwLock::new(inside));
+        Self {
+            tree,
+            workshop,
+            conventions,
+            exemptions,
+            observer,
+            dir,
+            kernel: OnceLock::new(),
+            test_command,
+            git,
+            commits,
+            changing,
+            inside,
+        }
+    }
+
+    /// Tells the desk which kernel runs the tools. Until then nothing may be read or written.
+    pub(crate) fn attach(&self, kernel: &Arc<Kernel>) {
+        let _once = self.kernel.set(Arc::downgrade(kernel));
+    }
+
+    /// What the rules say of a file; see [`Kernel::may`].
+    pub(crate) fn may(&self, tool: &'static str, path: &ProjectPath) -> May {
+        let kernel = self.kernel.get().and_then(Weak::upgrade);
+        kernel.map_or(May::No, |kernel| kernel.may(tool, path))
+    }
+
+    /// What the ledger is now, signed and remembered.
+    pub(crate) fn checkpoint(&self) -> Result<Checkpoint, ToolError> {
+        let kernel = self.kernel.get().and_then(Weak::upgrade);
+        let kernel = kernel.ok_or_else(|| ToolError("the session is over".to_owned()))?;
+        kernel.checkpoint().map_err(|error| failed(&error))
+    }
+
+    /// Where layers for one job are made.
+    pub(crate) fn scratch(&self) -> PathBuf {
+        self.dir.join(SCRATCH)
+    }
+
+    /// Where the work stands, to look at. Not to be held while waiting for anything.
+    pub(crate) fn look(&self) -> RwLockReadGuard<'_, Inside> {
+        self.inside.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the right to change something.
+    pub(crate) fn change(&self) -> Changing<'_> {
+        let one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        Changing { desk: self, _one: one }
+    }
+
+    /// The state.
+    pub(crate) fn state(&self) -> State {
+        self.look().workflow.state()
+    }
+
+    /// The session's changes as a directory to be laid over the project, to be held while a job sees it.
+    pub(crate) fn layer(&self) -> Arc<Layer> {
+        self.look().staging.layer()
+    }
+
+    /// Whether a file may be written where the work stands.
+    pub(crate) fn writable(&self, path: &ProjectPath) -> Writable {
+        Gate::new(&self.look().workflow, &self.conventions).writable(path)
+    }
+
+    /// Something happened to the work.
+    pub(crate) fn happened(
+        &self,
+        journal: &dyn Journal,
+        event: Event,
+    ) -> Result<Transition, ToolError> {
+        self.change().apply(journal, event, None)
+    }
+
+    /// Takes what a job produced as one step, if the rules and the state of the work let it.
+    pub(crate) fn take(
+        &self,
+        clerk: &dyn Clerk,
+        produced: &[Produced],
+    ) -> Result<Option<Step>, ToolError> {
+        let changing = self.change();
+        let prepared = self.look().staging.prepare(clerk.request_id(), produced);
+        let Some(step) = prepared.map_err(|error| failed(&error))? else { return Ok(None) };
+        let view = self.view();
+        if let Some(change) = step.changes.iter().find(|change| is_built(&view, &change.path)) {
+            let path = &change.path;
+            return Err(ToolError(format!(
+                "`{path}` lies where builds and installations put their files, which no task writes: what \
+                 tests find there must be what was built"
+            )));
+        }
+        let changes = step.changes.iter().map(|change| self.judged(&view, change));
+        let changes: Vec<Change> = changes.collect::<Result<_, _>>()?;
+        changing.apply(clerk, Event::FilesChanged(changes), Some(step.clone()))?;
+        Ok(Some(step))
+    }
+
+    /// Files are in the project: nothing is staged any more.
+    pub(crate) fn merged(&self, files: Vec<Merged>) -> Result<(), ToolError> {
+        self.change().set(|inside| {
+            inside.progress.merge(files);
+            inside.staging.clear().map_err(|error| failed(&error))
+        })
+    }
+
+    /// Judges an exemption by the policy.
+    pub(crate) fn exempt(
+        &self,
+        journal: &dyn Journal,
+        request: ExemptionRequest,
+    ) -> Result<Transition, ToolError> {
+        let grant = request
+            .judge(&self.exemptions, &self.conventions, &Languages)
+            .map_err(|error| ToolError(format!("the exemption is refused: {error}")))?;
+        self.happened(journal, Event::ExemptionGranted(grant))
+    }
+
+    fn judged(
+        &self,
+        view: &View,
+        change: &crate::staging::StepChange,
+    ) -> Result<Change, ToolError> {
+        let path = change.path.clone();
+        let kind = self.conventions.kind(&path);
+        let type_only = match self.writable(&path) {
+            Writable::IfTypeOnly => self.is_type_only(view, change)?,
+            Writable::Yes | Writable::No(_) => false,
+        };
+        Ok(Change { path, kind, type_only })
+    }
+
+    fn is_type_only(
+        &self,
+        view: &View,
+        change: &crate::staging::StepChange,
+    ) -> Result<bool, ToolError> {
+        let blobs = &view.blobs;
+        let before = match view.look(&change.path).map_err(|error| failed(&error))? {
+            None => Vec::new(),
+            Some(_) => {
+                let limit = fluffy_workflow::MAX_TYPED_BYTES + 1;
+                view.read(&change.path, limit as u64).map_err(|error| failed(&error))?
+            }
+        };
+        let after = match change.after {
+            Some(Staged::File(stored)) => blobs.get(&stored).map_err(|error| failed(&error))?,
+            Some(Staged::Deleted) | None => Vec::new(),
+        };
+        let texts = (String::from_utf8(before), String::from_utf8(after));
+        Ok(match texts {
+            (Ok(before), Ok(after)) => Languages.check(&change.path, &before, &after).is_ok(),
+            _not_text => false,
+        })
+    }
+}
+
+impl Views for Desk {
+    fn view(&self) -> View {
+        self.look().staging.view()
+    }
+
+    fn may_read(&self, path: &ProjectPath) -> bool {
+        self.may("fs.read", path) == May::Yes
+    }
+}
+
+/// What a desk is made of.
+pub(crate) struct Parts {
+    pub(crate) tree: Arc<Tree>,
+    pub(crate) workshop: Arc<Workshop>,
+    pub(crate) conventions: Conventions,
+    pub(crate) exemptions: Exemptions,
+    pub(crate) observer: Arc<dyn Observer>,
+    pub(crate) dir: PathBuf,
+    pub(crate) test_command: Option<Vec<String>>,
+    pub(crate) git: GitOptions,
+    pub(crate) commits: CommitOptions,
+}
+
+impl Changing<'_> {
+    /// Applies an event, with the step that it is about: recorded, then done, then told.
+    pub(crate) fn apply(
+        &self,
+        journal: &dyn Journal,
+        event: Event,
+        step: Option<Step>,
+    ) -> Result<Transition, ToolError> {
+        let mut workflow = self.desk.look().workflow.clone();
+        let transition = workflow
+            .apply(event.clone())
+            .map_err(|error| ToolError(format!("{error}; {}", error.fix)))?;
+        let entry = Entry::Happened { event, step: step.clone() };
+        journal.record(entry.transition(&transition)?)?;
+        self.set(|inside| {
+            inside.workflow = workflow;
+            step.map_or(Ok(()), |step| inside.staging.promote(step).map_err(|error| failed(&error)))
+        })?;
+        self.tell(&transition);
+        Ok(transition)
+    }
+
+    /// Makes a change visible that is in the ledger already.
+    pub(crate) fn set<T>(&self, change: impl FnOnce(&mut Inside) -> T) -> T {
+        let inside: RwLockWriteGuard<'_, Inside> =
+            self.desk.inside.write().unwrap_or_else(PoisonError::into_inner);
+        let mut inside = inside;
+        change(&mut inside)
+    }
+
+    fn tell(&self, transition: &Transition) {
+        let Transition { from, via, to, .. } = *transition;
+        let mut at = from;
+        for next in via.into_iter().chain([to]) {
+            if next != at {
+                let (from, to) = (at.name().to_owned(), next.name().to_owned());
+                self.desk.observer.notice(Told::StateChanged { from, to });
+            }
+            at = next;
+        }
+    }
+}
+
+/// Whether a path lies in a directory that builds or installations fill. Planted there, a file could make a run of
+/// tests say what is not so.
+fn is_built(view: &View, path: &ProjectPath) -> bool {
+    let above = std::iter::successors(path.parent(), ProjectPath::parent);
+    above.into_iter().any(|directory| match directory.file_name() {
+        "__pycache__" | "node_modules" | ".venv" | "venv" | "site-packages" => true,
+        // A common word, unless Cargo builds there.
+        "target" => {
+            let beside = directory.parent().map_or_else(
+                || ProjectPath::parse("Cargo.toml"),
+                |parent| parent.join("Cargo.toml"),
+            );
+            beside.is_ok_and(|manifest| matches!(view.look(&manifest), Ok(Some(_))))
+        }
+        _other => false,
+    })
+}
+
+/// An error with all its causes, as a tool tells it.
+pub(crate) fn failed(error: &(dyn std::error::Error + 'static)) -> ToolError {
+    ToolError(crate::kernel::causes(error))
+}

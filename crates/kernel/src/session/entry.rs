@@ -1,0 +1,208 @@
+//! What a session writes into the ledger, and reads back to go on after its process died.
+//!
+//! **Invariant.** A session is a fold over these entries: whatever it needs to go on is in one of them, and
+//! an entry is made before what it tells has an effect.
+
+use std::io::Read as _;
+
+use fluffy_base::{Digest, ProjectPath};
+use fluffy_ledger::EventType;
+use fluffy_workflow::{Access, Event, Mode, Transition};
+use serde::{Deserialize, Serialize};
+
+use super::CallAnswer;
+use crate::files::{Stored, Tree};
+use crate::staging::Step;
+use crate::{Note, ToolError};
+
+/// The version of what is written.
+const VERSION: u32 = 1;
+
+/// Something that happened to a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Entry {
+    /// It began.
+    Opened {
+        /// How strictly it works.
+        mode: Mode,
+        /// Whether it may write.
+        access: Access,
+        /// What the person wants, word by word.
+        task: String,
+    },
+    /// The work took a step.
+    Happened {
+        /// What happened.
+        event: Event,
+        /// The files that it is about.
+        step: Option<Step>,
+    },
+    /// The model had a turn.
+    Turn {
+        /// What it said and asked for.
+        turn: serde_json::Value,
+    },
+    /// A call of the last turn was answered.
+    Answered {
+        /// The call's id.
+        call: String,
+        /// What the model is told.
+        answer: CallAnswer,
+    },
+    /// A merge was agreed to and is about to be carried out.
+    Merging {
+        /// What it does.
+        files: Vec<Merged>,
+        /// The plan's digest.
+        plan: String,
+    },
+    /// A merge is done: the files are in the project.
+    MergeDone,
+    /// A merge was not agreed to.
+    MergeRejected {
+        /// Why.
+        why: String,
+    },
+    /// A commit was made, or could not be made and is not tried again.
+    CommitDone {
+        /// Its id.
+        commit: Option<String>,
+    },
+    /// The model's work was taken back to a step.
+    Rewound {
+        /// The last step that still counts.
+        to: u64,
+    },
+    /// The task is done.
+    Completed {
+        /// What was done.
+        summary: String,
+    },
+}
+
+/// One file of a merge.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Merged {
+    /// Where.
+    pub(crate) path: ProjectPath,
+    /// What is there now.
+    pub(crate) now: Option<Stored>,
+    /// Whether there was a file before.
+    pub(crate) before: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Versioned<E> {
+    v: u32,
+    entry: E,
+}
+
+impl Merged {
+    /// Whether the project has it like that.
+    pub(crate) fn is_in(&self, tree: &Tree) -> bool {
+        let Some(stored) = self.now else {
+            return matches!(tree.look(&self.path), Ok(None));
+        };
+        let Ok(file) = tree.file(&self.path) else { return false };
+        let mut bytes = Vec::new();
+        let read = file.take(stored.bytes.saturating_add(1)).read_to_end(&mut bytes);
+        read.is_ok() && Digest::of(&bytes) == stored.digest
+    }
+
+    /// The word for what happened to it.
+    pub(crate) fn change(&self) -> &'static str {
+        match (self.before, self.now) {
+            (false, _) => "added",
+            (true, Some(_)) => "modified",
+            (true, None) => "deleted",
+        }
+    }
+}
+
+impl Entry {
+    /// The note for a step of the work.
+    pub(crate) fn transition(&self, transition: &Transition) -> Result<Note, ToolError> {
+        let Transition { from, via, to, .. } = transition;
+        let mut note = self.note()?;
+        note.workflow_state = Some(to.name());
+        note.metadata.push(("from", from.name().to_owned()));
+        note.metadata.push(("to", to.name().to_owned()));
+        if let Some(via) = via {
+            note.metadata.push(("via", via.name().to_owned()));
+        }
+        Ok(note)
+    }
+
+    /// The note for the ledger.
+    pub(crate) fn note(&self) -> Result<Note, ToolError> {
+        let content = serde_json::to_value(Versioned { v: VERSION, entry: self });
+        let content =
+            content.map_err(|error| ToolError(format!("it cannot be written: {error}")))?;
+        let (event, intent) = self.words();
+        let mut metadata = vec![("session_entry", self.kind().to_owned())];
+        match self {
+            Self::Happened { step: Some(step), .. } => {
+                metadata.push(("step", step.number.to_string()));
+            }
+            Self::Merging { plan, files } => {
+                metadata.push(("plan", plan.clone()));
+                metadata.push(("files", files.len().to_string()));
+            }
+            Self::MergeRejected { why } => metadata.push(("why", why.clone())),
+            Self::CommitDone { commit: Some(commit) } => metadata.push(("commit", commit.clone())),
+            _other => {}
+        }
+        let content = Some(content);
+        Ok(Note { event, intent, request_id: None, workflow_state: None, metadata, content })
+    }
+
+    /// Reads what was written.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, serde_json::Error> {
+        use serde::de::Error as _;
+        let Versioned { v, entry } = serde_json::from_slice::<Versioned<Self>>(bytes)?;
+        if v == VERSION {
+            return Ok(entry);
+        }
+        Err(serde_json::Error::custom(format!("version {v}, and {VERSION} is the only one known")))
+    }
+
+    const fn kind(&self) -> &'static str {
+        match self {
+            Self::Opened { .. } => "opened",
+            Self::Happened { .. } => "happened",
+            Self::Turn { .. } => "turn",
+            Self::Answered { .. } => "answered",
+            Self::Merging { .. } => "merging",
+            Self::MergeDone => "merge_done",
+            Self::MergeRejected { .. } => "merge_rejected",
+            Self::CommitDone { .. } => "commit_done",
+            Self::Rewound { .. } => "rewound",
+            Self::Completed { .. } => "completed",
+        }
+    }
+
+    fn words(&self) -> (EventType, String) {
+        let step = EventType::StateTransition;
+        match self {
+            Self::Opened { .. } => (step, "a session begins".to_owned()),
+            Self::Happened { event: Event::ModeSet { .. }, .. } => {
+                (EventType::SessionModeChange, "the mode is set".to_owned())
+            }
+            Self::Happened { event, .. } => (step, event.name().to_owned()),
+            Self::Turn { .. } => (EventType::AiTurn, "a turn of the model".to_owned()),
+            Self::Answered { .. } => {
+                (EventType::AiTurn, "a call of the model is answered".to_owned())
+            }
+            Self::Merging { .. } => (EventType::MergeApproved, "the merge begins".to_owned()),
+            Self::MergeDone => (step, "the merge is done".to_owned()),
+            Self::MergeRejected { .. } => {
+                (EventType::MergeRejected, "the merge is rejected".to_owned())
+            }
+            Self::CommitDone { .. } => (step, "the commit is done".to_owned()),
+            Self::Rewound { .. } => (EventType::HumanDecision, "the work is taken back".to_owned()),
+            Self::Completed { .. } => (step, "the task is done".to_owned()),
+        }
+    }
+}

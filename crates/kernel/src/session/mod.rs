@@ -1,0 +1,221 @@
+//! A governed session: one task, from the person's words to the commit.
+//!
+//! [`Session`] stands between whoever drives a model and the kernel. Each call of the model becomes a request;
+//! what it produced is taken into staging as a numbered step; where the workflow's guards are met, the session
+//! goes on by itself: it has the finished work judged, merges and commits it.
+//!
+//! **Invariant.** Nothing here decides. The session asks the kernel for everything that has an effect, also for
+//! what it does by itself, and every step is in the ledger before it counts.
+//!
+//! **Invariant.** The project is changed by the merge and by nothing else.
+
+mod advance;
+mod answer;
+mod budget;
+mod desk;
+mod entry;
+mod history;
+mod open;
+mod outline;
+mod restore;
+mod router;
+mod rules;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use fluffy_base::{Clock, Observer, SessionId};
+use fluffy_workflow::{Access, Event, Mode, State};
+
+pub use self::answer::{CallAnswer, ModelCall};
+pub(crate) use self::desk::{Desk, failed};
+pub(crate) use self::entry::{Entry, Merged};
+pub use self::open::{CommitOptions, SessionConfig, SessionError};
+pub use self::restore::{RestoreError, SessionSummary, StoredSession, TurnRecord, sessions};
+use self::rules::Proposal;
+use crate::tools::Views as _;
+use crate::{Journal as _, Kernel, KernelError, ToolSpec};
+
+/// The tools that the model is offered, in the order in which they are told.
+pub const OFFERED: [&str; 19] = [
+    "fs.read",
+    "fs.list",
+    "fs.exists",
+    "search.grep",
+    "search.glob",
+    "fs.write",
+    "fs.edit",
+    "fs.delete",
+    "test.run",
+    "shell.run",
+    "git.status",
+    "git.diff",
+    "git.log",
+    "git.commit",
+    "plan.complete",
+    "tests.complete",
+    "code.complete",
+    "workflow.request_exemption",
+    "task.complete",
+];
+
+/// The session's own call that puts finished work into the project.
+pub(crate) const MERGE: &str = "session.merge";
+/// The person's call that sets the mode.
+pub(crate) const SET_MODE: &str = "session.set_mode";
+
+/// One task on its way.
+pub struct Session {
+    kernel: Arc<Kernel>,
+    desk: Arc<Desk>,
+    proposal: Arc<Proposal>,
+    observer: Arc<dyn Observer>,
+    clock: Arc<dyn Clock>,
+    /// How many turns the model had.
+    turns: AtomicU64,
+    /// How many requests the session made by itself.
+    own: AtomicU64,
+    cancelled: Arc<AtomicBool>,
+}
+
+/// How far a task is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TaskStatus {
+    /// There is something left to do: what, in words for the model.
+    Working {
+        /// What is missing.
+        missing: String,
+    },
+    /// It is done.
+    Done {
+        /// What was done.
+        summary: String,
+    },
+}
+
+/// What became of a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// The files that were changed in the project.
+    pub files_changed: Vec<String>,
+    /// The commits that were made.
+    pub commits: Vec<String>,
+    /// Why the last merge was not agreed to, where that was the end of it.
+    pub rejected: Option<String>,
+}
+
+/// Ends every job of a session at once, from another thread.
+#[derive(Clone)]
+pub struct Cancel {
+    desk: Arc<Desk>,
+    cancelled: Arc<AtomicBool>,
+}
+
+impl Cancel {
+    /// Ends the task as soon as anybody looks.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::SeqCst);
+        self.desk.workshop.close();
+    }
+
+    /// Whether the task was cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::SeqCst)
+    }
+}
+
+impl Session {
+    /// The session's id.
+    pub fn id(&self) -> &SessionId {
+        self.kernel.session_id()
+    }
+
+    /// The kernel that answers.
+    pub fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+
+    /// The tools that the model is offered.
+    pub fn tools(&self) -> impl Iterator<Item = &ToolSpec> {
+        let specs = |name: &&str| self.kernel.registry.find(name).map(|found| &found.spec);
+        OFFERED.iter().filter_map(specs)
+    }
+
+    /// The state of the work.
+    pub fn state(&self) -> State {
+        self.desk.state()
+    }
+
+    /// How strictly it is done.
+    pub fn mode(&self) -> Mode {
+        self.desk.look().workflow.mode()
+    }
+
+    /// Whether anything may be written.
+    pub fn access(&self) -> Access {
+        self.desk.look().workflow.standing().access
+    }
+
+    /// The project with the session's changes.
+    pub fn view(&self) -> crate::View {
+        self.desk.view()
+    }
+
+    /// What ends the session from another thread.
+    pub fn cancel_handle(&self) -> Cancel {
+        let (desk, cancelled) = (Arc::clone(&self.desk), Arc::clone(&self.cancelled));
+        Cancel { desk, cancelled }
+    }
+
+    /// Notes a turn of the model, before its calls run.
+    pub fn record_turn(&self, turn: serde_json::Value) -> Result<(), SessionError> {
+        self.turns.fetch_add(1, Ordering::SeqCst);
+        self.record(&Entry::Turn { turn })
+    }
+
+    /// How many turns the model had.
+    pub fn turns(&self) -> u64 {
+        self.turns.load(Ordering::SeqCst)
+    }
+
+    /// What became of the task so far.
+    pub fn outcome(&self) -> Outcome {
+        let progress = self.desk.look().progress.clone();
+        let files = progress.merged.iter().map(|merged| merged.path.to_string());
+        let files: std::collections::BTreeSet<_> = files.collect();
+        Outcome {
+            files_changed: files.into_iter().collect(),
+            commits: progress.commits,
+            rejected: progress.rejected,
+        }
+    }
+
+    /// Whether the model has said that the task is done, and it is.
+    pub fn is_done(&self) -> Option<String> {
+        self.desk.look().progress.done.clone()
+    }
+
+    /// Gives the task up. What it produced stays in the session and goes nowhere.
+    pub fn give_up(&self) -> Result<(), SessionError> {
+        if self.state() != State::Idle {
+            self.desk.happened(&*self.kernel, Event::Cancelled)?;
+        }
+        Ok(())
+    }
+
+    /// Ends in order; gives the root of the ledger's tree.
+    pub fn close(self) -> Result<String, KernelError> {
+        let root = self.kernel.checkpoint()?.root.to_string();
+        match Arc::try_unwrap(self.kernel) {
+            Ok(kernel) => kernel.close()?,
+            // A tool that still runs holds it; dropping it does the same without telling of errors.
+            Err(shared) => drop(shared),
+        }
+        Ok(root)
+    }
+
+    fn record(&self, entry: &Entry) -> Result<(), SessionError> {
+        self.kernel.record(entry.note()?)?;
+        Ok(())
+    }
+}

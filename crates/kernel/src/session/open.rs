@@ -1,0 +1,277 @@
+//! Begins a session, or goes on with one after its process died.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use fluffy_base::{Json, KernelRequest, Observer, ReceiptStatus, SessionId, is_blank};
+use fluffy_ledger::EventType;
+use fluffy_workflow::{Access, Answer, Conventions, Event, Mode, Workflow};
+use serde_json::json;
+
+use super::desk::{Desk, Inside, Parts, Progress};
+use super::restore::{RestoreError, StoredSession};
+use super::rules::{MergeRule, OfferedRule, Proposal, WorkflowRule};
+use super::{Entry, Merged, SET_MODE, Session};
+use crate::files::Tree;
+use crate::git::{GitOptions, HookPolicy, Identity, IdentityOverrides};
+use crate::merge::{MergeError, recover};
+use crate::staging::{Staging, StagingError};
+use crate::tools;
+use crate::workshop::{Life, Workshop, WorkshopOptions};
+use crate::{
+    CallContext, Journal as _, Kernel, KernelConfig, KernelError, Note, RegistryError,
+    SessionStart, ToolError,
+};
+
+/// The longest task, in bytes.
+const MAX_TASK: usize = 1 << 20;
+
+/// What a session is made of.
+pub struct SessionConfig {
+    /// The kernel, without the session's own tools and rules.
+    pub kernel: KernelConfig,
+    /// Where jobs run.
+    pub workshop: WorkshopOptions,
+    /// Where sessions keep their files.
+    pub sessions: PathBuf,
+    /// Which files are tests, beside what languages have as their custom.
+    pub conventions: Conventions,
+    /// The command that runs the tests, where the project's files do not tell.
+    pub test_command: Option<Vec<String>>,
+    /// What git needs to know about the user.
+    pub git: GitOptions,
+    /// How commits are made.
+    pub commits: CommitOptions,
+    /// Who watches.
+    pub observer: Arc<dyn Observer>,
+}
+
+/// How commits are made.
+#[derive(Debug, Clone)]
+pub struct CommitOptions {
+    /// What is done about the repository's hooks.
+    pub hooks: HookPolicy,
+    /// Whom they are by, if not by whoever the repository says.
+    pub author: Option<Identity>,
+    /// What the user's environment says.
+    pub overrides: IdentityOverrides,
+}
+
+impl Default for CommitOptions {
+    fn default() -> Self {
+        let (author, overrides) = (None, IdentityOverrides::default());
+        Self { hooks: HookPolicy::Run, author, overrides }
+    }
+}
+
+/// Why there is no session.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// The task says nothing.
+    #[error("the task is empty")]
+    EmptyTask,
+    /// The task is a book.
+    #[error("the task has more than {MAX_TASK} bytes")]
+    LongTask,
+    /// The project cannot be opened.
+    #[error("the project `{}` cannot be opened", path.display())]
+    Project {
+        /// Where it should be.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// The session's own files cannot be used.
+    #[error(transparent)]
+    Staging(#[from] StagingError),
+    /// A merge that was interrupted cannot be finished.
+    #[error("an interrupted merge cannot be finished")]
+    Merge(#[from] MergeError),
+    /// The kernel cannot be had.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    /// A tool cannot be registered.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    /// The ledger does not give the session back.
+    #[error(transparent)]
+    Restore(#[from] RestoreError),
+    /// Something was not recorded, or not possible.
+    #[error("{0}")]
+    Step(String),
+    /// There is nothing to take back.
+    #[error("the session has no step that could be taken back")]
+    NoStep,
+    /// The mode was refused.
+    #[error("{0}")]
+    Mode(String),
+    /// The session came to its end before.
+    #[error("session `{0}` is done")]
+    Done(String),
+}
+
+impl From<ToolError> for SessionError {
+    fn from(error: ToolError) -> Self {
+        Self::Step(error.0)
+    }
+}
+
+impl Session {
+    /// A session for a task, which is not begun yet.
+    pub fn begin(
+        config: SessionConfig,
+        task: &str,
+        mode: Mode,
+        access: Access,
+    ) -> Result<Self, SessionError> {
+        if is_blank(task) {
+            return Err(SessionError::EmptyTask);
+        }
+        if task.len() > MAX_TASK {
+            return Err(SessionError::LongTask);
+        }
+        let id = SessionId::fresh(&*config.kernel.ids).ok_or(KernelError::NoRandomness)?;
+        let session = Self::open(config, id, access)?;
+        session.desk.change().set(|inside| task.clone_into(&mut inside.progress.task));
+        session.record(&Entry::Opened { mode, access, task: task.to_owned() })?;
+        if mode != Mode::Strict {
+            if access == Access::Write {
+                session.measure_debt()?;
+            }
+            session.set_mode(mode)?;
+        }
+        Ok(session)
+    }
+
+    /// The work begins.
+    pub fn start(&self) -> Result<(), SessionError> {
+        self.desk.happened(&*self.kernel, Event::TaskStarted)?;
+        Ok(())
+    }
+
+    /// Goes on with a session; what the ledger knows of it is given back with it.
+    pub fn resume(
+        config: SessionConfig,
+        id: SessionId,
+    ) -> Result<(Self, StoredSession), SessionError> {
+        let session = Self::open(config, id.clone(), Access::ReadOnly)?;
+        let stored = StoredSession::read(session.kernel.ledger.path(), id.as_str())?;
+        if stored.done().is_some() {
+            return Err(SessionError::Done(id.to_string()));
+        }
+        session.restore(&stored)?;
+        Ok((session, stored))
+    }
+
+    fn open(config: SessionConfig, id: SessionId, access: Access) -> Result<Self, SessionError> {
+        let SessionConfig { mut kernel, workshop, sessions, conventions, .. } = config;
+        let (test_command, observer) = (config.test_command, config.observer);
+        let opened = Tree::open(&workshop.project);
+        let failed = |source| SessionError::Project { path: workshop.project.clone(), source };
+        let tree = Arc::new(opened.map_err(failed)?);
+        let dir = sessions.join(id.as_str());
+        let staging = Staging::open(&dir, Arc::clone(&tree))?;
+        let workflow = Workflow::new(Mode::Strict, access);
+        let exemptions = kernel.policy.exemptions().clone();
+        let clock = Arc::clone(&kernel.clock);
+        let parts = Parts {
+            tree,
+            workshop: Arc::new(Workshop::new(workshop)),
+            conventions,
+            exemptions,
+            observer: Arc::clone(&observer),
+            dir,
+            test_command,
+            git: config.git,
+            commits: config.commits,
+        };
+        let inside = Inside { workflow, staging, progress: Progress::default() };
+        let desk = Arc::new(Desk::new(parts, inside));
+        let proposal = Arc::new(Proposal::default());
+        tools::register(&mut kernel.registry, &desk)?;
+        kernel.rules.push(Box::new(WorkflowRule(Arc::clone(&desk))));
+        kernel.rules.push(Box::new(OfferedRule));
+        kernel.rules.push(Box::new(MergeRule(Arc::clone(&proposal))));
+        kernel.session = SessionStart::Named(id);
+        let kernel = Arc::new(Kernel::boot(kernel)?);
+        desk.attach(&kernel);
+        let told = Arc::downgrade(&kernel);
+        desk.workshop.report_to(Box::new(move |life| match told.upgrade() {
+            Some(kernel) => kernel.record(note_of(life)).map(drop).map_err(|error| error.0),
+            None => Err("the session is over".to_owned()),
+        }));
+        Ok(Self {
+            kernel,
+            desk,
+            proposal,
+            observer,
+            clock,
+            turns: AtomicU64::new(0),
+            own: AtomicU64::new(0),
+            cancelled: Arc::new(AtomicBool::new(false)),
+        })
+    }
+
+    /// Puts the session where the ledger has it, and finishes a merge that was interrupted.
+    fn restore(&self, stored: &StoredSession) -> Result<(), SessionError> {
+        let (tree, dir) = (Arc::clone(&self.desk.tree), self.desk.dir.clone());
+        recover(&tree, &dir)?;
+        let mut staging = Staging::restore(&dir, tree, stored.steps.iter().cloned())?;
+        staging.continue_after(stored.last_step);
+        let changing = self.desk.change();
+        changing.set(|inside| {
+            inside.workflow = stored.workflow.clone();
+            inside.staging = staging;
+            inside.progress = stored.progress.clone();
+        });
+        self.turns.store(stored.turns.len() as u64, std::sync::atomic::Ordering::SeqCst);
+        drop(changing);
+        let done = |files: &[Merged]| files.iter().all(|file| file.is_in(&self.desk.tree));
+        if let Some((files, _plan)) = stored.merging.as_ref().filter(|(files, _)| done(files)) {
+            self.record(&Entry::MergeDone)?;
+            self.desk.merged(files.clone())?;
+            self.desk.happened(&*self.kernel, Event::ReviewAnswered(Answer::Approved))?;
+        }
+        Ok(())
+    }
+
+    /// Sets the mode, as a person asks for.
+    pub fn set_mode(&self, mode: Mode) -> Result<(), SessionError> {
+        let params = Json::new(json!({ "mode": mode.name() }));
+        let params = params.map_err(|error| SessionError::Mode(error.to_string()))?;
+        let intent = format!("work in {mode} mode");
+        let mut request = KernelRequest::call(&self.own_id(), "user", &intent, SET_MODE, params);
+        request.ts_ms = i64::try_from(self.clock.now_ms()).unwrap_or(i64::MAX);
+        let receipt = self.kernel.submit_from(&CallContext::default(), request);
+        match receipt.status {
+            ReceiptStatus::Accepted => Ok(()),
+            ReceiptStatus::Rejected | ReceiptStatus::Failed => {
+                let why = receipt.error.unwrap_or_else(|| "it was refused".to_owned());
+                let debt = self.debt().map_or_else(String::new, |debt| format!(" ({debt})"));
+                Err(SessionError::Mode(format!("{why}{debt}")))
+            }
+        }
+    }
+}
+
+/// What the ledger remembers of a sandbox.
+fn note_of(life: Life<'_>) -> Note {
+    let (event, intent, metadata) = match life {
+        Life::Made { id, program } => (
+            EventType::SandboxCreated,
+            "a sandbox is made",
+            vec![("sandbox", id.to_owned()), ("program", program.to_owned())],
+        ),
+        Life::Gone { id, end } => (
+            EventType::SandboxDestroyed,
+            "a sandbox is gone",
+            vec![("sandbox", id.to_owned()), ("end", end.to_owned())],
+        ),
+        Life::Failed { why } => {
+            (EventType::SandboxFailed, "a sandbox failed", vec![("why", why.to_owned())])
+        }
+    };
+    let (intent, content) = (intent.to_owned(), None);
+    Note { event, intent, request_id: None, workflow_state: None, metadata, content }
+}

@@ -1,0 +1,254 @@
+//! A session from its entries in the ledger.
+//!
+//! **Invariant.** What is restored is what the entries say, in their order; an entry that cannot be read ends the
+//! restoring, because half of a session is another one.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use fluffy_ledger::{DetailView, LedgerError, Page, Query, StoredRecord, input_of};
+use fluffy_workflow::{Access, Event, InvalidTransition, Mode, State, Workflow};
+use serde_json::Value;
+
+use super::desk::Progress;
+use super::{CallAnswer, Entry, Merged};
+use crate::staging::Step;
+
+/// A turn of the model with what its calls were answered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TurnRecord {
+    /// What the model said and asked for.
+    pub turn: Value,
+    /// What its calls were answered, by their ids.
+    pub answers: BTreeMap<String, CallAnswer>,
+}
+
+/// A session as the ledger has it.
+#[derive(Debug, Clone)]
+pub struct StoredSession {
+    /// When it began.
+    pub started_ms: u64,
+    /// What the person wants.
+    pub task: String,
+    /// The conversation.
+    pub turns: Vec<TurnRecord>,
+    pub(crate) workflow: Workflow,
+    pub(crate) steps: Vec<Step>,
+    /// The greatest number that a step ever had.
+    pub(crate) last_step: u64,
+    pub(crate) progress: Progress,
+    /// The merge that was begun and is not known to be done.
+    pub(crate) merging: Option<(Vec<Merged>, String)>,
+}
+
+/// What is told of a session in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionSummary {
+    /// Its id.
+    pub id: String,
+    /// When it began.
+    pub started_ms: u64,
+    /// What the person wants.
+    pub task: String,
+}
+
+/// Why a session cannot be restored.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// The ledger has nothing of it.
+    #[error("there is no session `{0}` in this project")]
+    Unknown(String),
+    /// The ledger cannot be read.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// An entry is not what a session writes.
+    #[error("entry {seq} of the session cannot be read")]
+    Entry {
+        /// Its number.
+        seq: u64,
+        /// Why not.
+        source: serde_json::Error,
+    },
+    /// An entry whose content was taken away.
+    #[error("the content of entry {0} of the session is not there any more")]
+    Gone(u64),
+    /// Entries that contradict each other.
+    #[error("the session's entries contradict each other")]
+    Workflow(#[from] InvalidTransition),
+}
+
+/// What is gathered while entries are read.
+#[derive(Default)]
+struct Fold {
+    opened: Option<(u64, Access, String)>,
+    happened: Vec<(Event, Option<Step>)>,
+    last_step: u64,
+    /// How many of those are merged and out of reach.
+    settled: usize,
+    turns: Vec<TurnRecord>,
+    progress: Progress,
+    merging: Option<(Vec<Merged>, String)>,
+}
+
+/// The sessions of a ledger, newest first.
+pub fn sessions(database: &Path, limit: usize) -> Result<Vec<SessionSummary>, RestoreError> {
+    let mut found = Vec::new();
+    let mut failed = None;
+    let page = Page { limit: u64::MAX, offset: 0, newest_first: true };
+    Query { event: Some(fluffy_ledger::EventType::StateTransition), ..Query::default() }.run(
+        database,
+        page,
+        |record| {
+            match opened(database, &record) {
+                Ok(summary) => found.extend(summary),
+                Err(error) => failed = Some(error),
+            }
+            failed.is_none() && found.len() < limit
+        },
+    )?;
+    failed.map_or(Ok(found), Err)
+}
+
+fn opened(database: &Path, record: &StoredRecord) -> Result<Option<SessionSummary>, RestoreError> {
+    let Ok(detail) = DetailView::parse(&record.detail) else { return Ok(None) };
+    if detail.metadata.get("session_entry").map(|kind| &**kind) != Some("opened") {
+        return Ok(None);
+    }
+    let Entry::Opened { task, .. } = entry(database, record.entry.seq)? else { return Ok(None) };
+    let id = detail.session_id.to_string();
+    Ok(Some(SessionSummary { id, started_ms: record.entry.ts_ms, task }))
+}
+
+fn entry(database: &Path, seq: u64) -> Result<Entry, RestoreError> {
+    let blob = input_of(database, seq)?.ok_or(RestoreError::Gone(seq))?;
+    Entry::parse(blob.input()).map_err(|source| RestoreError::Entry { seq, source })
+}
+
+impl StoredSession {
+    /// The session of this id, from a ledger's database.
+    pub fn read(database: &Path, id: &str) -> Result<Self, RestoreError> {
+        let page = Page { limit: u64::MAX, offset: 0, newest_first: false };
+        let query = Query { session: Some(id.to_owned()), ..Query::default() };
+        let mut fold = Fold::default();
+        let mut failed = None;
+        query.run(database, page, |record| {
+            let detail = DetailView::parse(&record.detail);
+            if detail.is_ok_and(|detail| detail.metadata.contains_key("session_entry")) {
+                match entry(database, record.entry.seq) {
+                    Ok(entry) => fold.add(record.entry.ts_ms, entry),
+                    Err(error) => failed = Some(error),
+                }
+            }
+            failed.is_none()
+        })?;
+        match failed {
+            Some(error) => Err(error),
+            None => fold.finish(id),
+        }
+    }
+
+    /// Where its work stands.
+    pub fn state(&self) -> State {
+        self.workflow.state()
+    }
+
+    /// How strictly it works.
+    pub fn mode(&self) -> Mode {
+        self.workflow.mode()
+    }
+
+    /// What was done, if it is.
+    pub fn done(&self) -> Option<&str> {
+        self.progress.done.as_deref()
+    }
+
+    /// The files that it has changed in the project.
+    pub fn merged(&self) -> Vec<String> {
+        self.progress.merged.iter().map(|merged| merged.path.to_string()).collect()
+    }
+
+    /// The commits that it made.
+    pub fn commits(&self) -> &[String] {
+        &self.progress.commits
+    }
+
+    /// The numbers of its steps that are not merged, with their files.
+    pub fn open_steps(&self) -> impl Iterator<Item = (u64, Vec<String>)> {
+        let files =
+            |step: &Step| step.changes.iter().map(|change| change.path.to_string()).collect();
+        self.steps.iter().map(move |step| (step.number, files(step)))
+    }
+}
+
+impl Fold {
+    fn add(&mut self, ts_ms: u64, entry: Entry) {
+        match entry {
+            Entry::Opened { access, task, .. } => {
+                self.progress.task.clone_from(&task);
+                self.opened = Some((ts_ms, access, task));
+            }
+            Entry::Happened { event, step } => {
+                self.last_step = self.last_step.max(step.as_ref().map_or(0, |it| it.number));
+                let given_up = event == Event::Cancelled;
+                self.happened.push((event, step));
+                if given_up {
+                    self.settled = self.happened.len();
+                }
+            }
+            Entry::Turn { turn } => self.turns.push(TurnRecord { turn, answers: BTreeMap::new() }),
+            Entry::Answered { call, answer } => {
+                if let Some(turn) = self.turns.last_mut() {
+                    turn.answers.insert(call, answer);
+                }
+            }
+            Entry::Merging { files, plan } => self.merging = Some((files, plan)),
+            Entry::MergeDone => {
+                if let Some((files, _plan)) = self.merging.take() {
+                    self.progress.merge(files);
+                }
+                self.settled = self.happened.len();
+            }
+            Entry::MergeRejected { why } => self.progress.rejected = Some(why),
+            Entry::CommitDone { commit } => self.progress.commit(commit),
+            Entry::Rewound { to } => self.rewind(to),
+            Entry::Completed { summary } => self.progress.done = Some(summary),
+        }
+    }
+
+    /// Forgets what happened after a step, as far as it is not merged.
+    fn rewind(&mut self, to: u64) {
+        let open = self.happened.get(self.settled..).unwrap_or_default();
+        let last =
+            open.iter().rposition(|(_, step)| step.as_ref().is_some_and(|it| it.number <= to));
+        let first = open.iter().position(|(_, step)| step.is_some());
+        let kept = last.map(|at| at + 1).or(first).unwrap_or(open.len());
+        self.happened.truncate(self.settled + kept);
+    }
+
+    fn finish(self, id: &str) -> Result<StoredSession, RestoreError> {
+        let (started_ms, access, task) =
+            self.opened.ok_or_else(|| RestoreError::Unknown(id.to_owned()))?;
+        let open = self.happened.get(self.settled..).unwrap_or_default();
+        let steps = open.iter().filter_map(|(_, step)| step.clone()).collect();
+        let events = self.happened.into_iter().map(|(event, _)| event);
+        let workflow = Workflow::restore(Mode::Strict, access, events)?;
+        let (turns, last_step) = (self.turns, self.last_step);
+        let (progress, merging) = (self.progress, self.merging);
+        Ok(StoredSession { started_ms, task, turns, workflow, steps, last_step, progress, merging })
+    }
+}
+
+impl Progress {
+    /// Files are in the project.
+    pub(crate) fn merge(&mut self, files: Vec<Merged>) {
+        self.merged.extend(files.iter().cloned());
+        self.uncommitted = files;
+        self.rejected = None;
+    }
+
+    /// They are committed, or will not be.
+    pub(crate) fn commit(&mut self, commit: Option<String>) {
+        self.commits.extend(commit);
+        self.uncommitted.clear();
+    }
+}

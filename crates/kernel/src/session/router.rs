@@ -1,0 +1,366 @@
+//! From the model's calls to requests and back.
+//!
+//! Calls of one turn run at the same time unless they touch the same files; what is neither a read nor a write
+//! of named files runs alone. Their order is that of the turn wherever it could matter.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
+
+use fluffy_base::{
+    Decision, Event as Told, Excerpt, Json, KernelReceipt, KernelRequest, ProjectPath,
+    ReceiptStatus,
+};
+use fluffy_policy::Subject;
+use fluffy_workflow::{Event, Exempt, Standing, State};
+use serde_json::{Value, json};
+
+use super::{CallAnswer, Entry, ModelCall, OFFERED, Session};
+use crate::clerk::MODEL;
+use crate::{CallContext, Effect};
+
+/// How many calls run at a time.
+const AT_A_TIME: usize = 8;
+
+/// How much of a call a summary repeats.
+const SHOWN: usize = 80;
+
+/// What a call touches.
+#[derive(Debug, PartialEq, Eq)]
+enum Touch {
+    /// Reads these files, or the whole project.
+    Reads(Vec<ProjectPath>, bool),
+    /// Writes these files.
+    Writes(Vec<ProjectPath>),
+    /// Anything.
+    Anything,
+}
+
+impl Touch {
+    /// Whether two calls must not run at the same time.
+    fn conflicts(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Anything, _) | (_, Self::Anything) => true,
+            (Self::Reads(..), Self::Reads(..)) => false,
+            (Self::Reads(_, true), Self::Writes(_)) | (Self::Writes(_), Self::Reads(_, true)) => {
+                true
+            }
+            (Self::Reads(a, false) | Self::Writes(a), Self::Reads(b, false) | Self::Writes(b)) => {
+                a.iter().any(|a| b.iter().any(|b| overlap(a, b)))
+            }
+        }
+    }
+}
+
+/// Whether one path is the other, or lies in it.
+fn overlap(a: &ProjectPath, b: &ProjectPath) -> bool {
+    let within = |a: &str, b: &str| a.strip_prefix(b).is_some_and(|rest| rest.starts_with('/'));
+    a == b || within(a.as_str(), b.as_str()) || within(b.as_str(), a.as_str())
+}
+
+impl Session {
+    /// Answers the calls of one turn, each in its place.
+    pub fn call(&self, calls: &[ModelCall]) -> Vec<CallAnswer> {
+        let mut answers = Vec::with_capacity(calls.len());
+        let mut rest = calls;
+        while !rest.is_empty() {
+            let (batch, after) = rest.split_at(self.batch(rest));
+            answers.extend(self.at_the_same_time(batch));
+            rest = after;
+        }
+        answers
+    }
+
+    /// A call that was not understood: it is recorded and told, and nothing runs.
+    pub fn refuse(&self, id: &str, tool: &str, why: &str) -> CallAnswer {
+        let tool = Excerpt::new(tool, SHOWN).to_string();
+        let (call_id, summary) = (id.to_owned(), String::new());
+        self.observer.notice(Told::ToolStarted { call_id, tool: tool.clone(), summary });
+        let receipt = self.kernel.refuse_unread(&format!("a call of `{tool}`: {why}"));
+        let content = json!({ "error": "not understood", "reason": why });
+        let (allowed, success) = (false, false);
+        let answer =
+            CallAnswer { id: id.to_owned(), tool: tool.clone(), allowed, success, content };
+        self.answered(&answer, &receipt, 0);
+        answer
+    }
+
+    /// Calls of a turn whose answers were lost with the process that made them: what has had its effect is not
+    /// done again.
+    pub fn call_again(&self, calls: &[ModelCall]) -> Vec<CallAnswer> {
+        let again = calls.iter().map(|call| {
+            let id = self.request_id(call);
+            let step = self
+                .desk
+                .look()
+                .staging
+                .steps()
+                .iter()
+                .find(|it| it.origin == id)
+                .map(|it| it.number);
+            let Some(step) = step else { return self.one(call) };
+            let content =
+                json!({ "step": step, "note": "done before the session was interrupted" });
+            let (id, tool) = (call.id.clone(), call.tool.clone());
+            let answer = CallAnswer { id, tool, allowed: true, success: true, content };
+            // What cannot be recorded halts the kernel, and the next request says so.
+            let _recorded =
+                self.record(&Entry::Answered { call: call.id.clone(), answer: answer.clone() });
+            answer
+        });
+        again.collect()
+    }
+
+    /// How many of the next calls can run at the same time.
+    fn batch(&self, calls: &[ModelCall]) -> usize {
+        let mut touched: Vec<Touch> = Vec::new();
+        for call in calls {
+            let touch = self.touch(call);
+            if touched.iter().any(|earlier| earlier.conflicts(&touch)) {
+                break;
+            }
+            touched.push(touch);
+        }
+        touched.len().max(1)
+    }
+
+    fn touch(&self, call: &ModelCall) -> Touch {
+        let found = self.kernel.registry.find(fluffy_policy::canonical_call(&call.tool));
+        // What is not known will be refused, and touches nothing.
+        let Some(found) = found else { return Touch::Reads(Vec::new(), false) };
+        match (found.subject(&call.arguments), found.effect()) {
+            (Err(_), _) => Touch::Reads(Vec::new(), false),
+            (Ok(subject), Effect::None) => Touch::Reads(subject.paths, subject.root),
+            (Ok(subject), Effect::Some) if subject.changes && !subject.root => {
+                Touch::Writes(subject.paths)
+            }
+            (Ok(_), _) => Touch::Anything,
+        }
+    }
+
+    fn at_the_same_time(&self, calls: &[ModelCall]) -> Vec<CallAnswer> {
+        if let [call] = calls {
+            return vec![self.one(call)];
+        }
+        let next = Mutex::new(0_usize);
+        let answers: Vec<Mutex<Option<CallAnswer>>> =
+            calls.iter().map(|_| Mutex::default()).collect();
+        std::thread::scope(|scope| {
+            for _worker in 0..calls.len().min(AT_A_TIME) {
+                scope.spawn(|| {
+                    loop {
+                        let at = {
+                            let mut next = next.lock().unwrap_or_else(PoisonError::into_inner);
+                            let at = *next;
+                            *next += 1;
+                            at
+                        };
+                        let (Some(call), Some(slot)) = (calls.get(at), answers.get(at)) else {
+                            return;
+                        };
+                        let answer = self.one(call);
+                        *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+                    }
+                });
+            }
+        });
+        let taken = answers.into_iter().zip(calls).map(|(slot, call)| {
+            let answer = slot.into_inner().unwrap_or_else(PoisonError::into_inner);
+            // A worker that died has said nothing, which is told.
+            answer.unwrap_or_else(|| lost(call))
+        });
+        taken.collect()
+    }
+
+    /// One call: asked, answered, told, and the work taken further where that is possible now.
+    fn one(&self, call: &ModelCall) -> CallAnswer {
+        let tool = Excerpt::new(&call.tool, SHOWN).to_string();
+        let (call_id, summary) = (call.id.clone(), self.summary(call));
+        self.observer.notice(Told::ToolStarted { call_id, tool, summary });
+        let started = self.clock.now_ms();
+        self.prepare(call);
+        let receipt = self.submit(&self.request_id(call), &call.tool, call.arguments.clone());
+        if receipt.status != ReceiptStatus::Accepted && is_change(&call.tool) {
+            self.desk.change().set(|inside| inside.progress.refused += 1);
+        }
+        let mut answer = CallAnswer::of(call, &receipt, || self.standing());
+        if answer.success
+            && let Some(more) = self.go_on()
+            && let Value::Object(members) = &mut answer.content
+        {
+            members.extend(more);
+        }
+        self.answered(&answer, &receipt, self.clock.now_ms().saturating_sub(started));
+        answer
+    }
+
+    /// What the session does by itself before a call is judged.
+    fn prepare(&self, call: &ModelCall) {
+        if is_beginning(&call.tool) {
+            self.reopen();
+        }
+        if is_change(&call.tool) {
+            self.leave_planning(call);
+        }
+        if call.tool == "task.complete" {
+            // What is ready is brought to its end first; what is not, the tool itself will say.
+            let summary = call.arguments.value().get("summary").and_then(Value::as_str);
+            let _status = self.bring_to_end(summary.unwrap_or_default());
+        }
+    }
+
+    /// Records what a call was answered, and tells whoever watches.
+    fn answered(&self, answer: &CallAnswer, receipt: &KernelReceipt, duration_ms: u64) {
+        let entry = Entry::Answered { call: answer.id.clone(), answer: answer.clone() };
+        // What cannot be recorded halts the kernel, and the next request says so.
+        let _recorded = self.record(&entry);
+        self.tell(answer, receipt, duration_ms);
+    }
+
+    /// The id of the request that a call becomes.
+    fn request_id(&self, call: &ModelCall) -> String {
+        let turn = self.turns.load(Ordering::SeqCst);
+        format!("{turn}.{}", Excerpt::new(&call.id, SHOWN))
+    }
+
+    /// Submits a request of the model's.
+    pub(super) fn submit(&self, id: &str, tool: &str, arguments: Json) -> KernelReceipt {
+        let intent = match self.path_of(tool, &arguments) {
+            Some(path) => format!("{} {path}", Excerpt::new(tool, SHOWN)),
+            None => format!("call {}", Excerpt::new(tool, SHOWN)),
+        };
+        let mut request = KernelRequest::call(id, MODEL, &intent, tool, arguments);
+        request.ts_ms = i64::try_from(self.clock.now_ms()).unwrap_or(i64::MAX);
+        let Standing { state, mode, .. } = self.desk.look().workflow.standing();
+        let context = CallContext {
+            mode: Some(mode.name().to_owned()),
+            workflow_state: Some(state.name().to_owned()),
+            ..CallContext::default()
+        };
+        self.kernel.submit_from(&context, request)
+    }
+
+    /// A number for a request that the session makes by itself.
+    pub(super) fn own_id(&self) -> String {
+        format!("session.{}", self.own.fetch_add(1, Ordering::SeqCst) + 1)
+    }
+
+    /// A model that begins to write has planned. Only what is exempt is written while planning.
+    fn leave_planning(&self, call: &ModelCall) {
+        let Some(subject) = self.subject(&call.tool, &call.arguments) else { return };
+        let leaves = {
+            let inside = self.desk.look();
+            let exempt = |path: &ProjectPath| inside.workflow.exempts(path) != Exempt::No;
+            inside.workflow.state() == State::Planning && !subject.paths.iter().all(exempt)
+        };
+        if leaves {
+            // Should it fail, the gate says why nothing is written while planning.
+            let _moved = self.desk.happened(&*self.kernel, Event::PlanCompleted);
+        }
+    }
+
+    fn subject(&self, tool: &str, arguments: &Json) -> Option<Subject> {
+        let found = self.kernel.registry.find(fluffy_policy::canonical_call(tool))?;
+        found.subject(arguments).ok()
+    }
+
+    fn path_of(&self, tool: &str, arguments: &Json) -> Option<ProjectPath> {
+        self.subject(tool, arguments)?.paths.into_iter().next()
+    }
+
+    /// Where the work stands and what can be done there, for a model that was told no.
+    pub fn standing(&self) -> Value {
+        let Standing { state, mode, .. } = self.desk.look().workflow.standing();
+        json!({
+            "state": state.name(),
+            "mode": mode.name(),
+            "next": super::advance::next_step(state, mode),
+            "tools": self.available(),
+        })
+    }
+
+    /// The tools that can do something where the work stands.
+    pub fn available(&self) -> Vec<&'static str> {
+        let Standing { state, access, .. } = self.desk.look().workflow.standing();
+        OFFERED.into_iter().filter(|tool| super::advance::is_of_use(tool, state, access)).collect()
+    }
+
+    fn summary(&self, call: &ModelCall) -> String {
+        let arguments = &call.arguments;
+        let text = |name: &str| arguments.value().get(name).and_then(Value::as_str);
+        let shown = |text: &str| Excerpt::new(text, SHOWN).to_string();
+        match call.tool.as_str() {
+            "search.grep" | "search.glob" | "test.run" => {
+                text("pattern").map_or_else(String::new, shown)
+            }
+            "shell.run" | "shell.exec" => {
+                let args = arguments.value().get("args").and_then(Value::as_array);
+                let args = args.into_iter().flatten().filter_map(Value::as_str);
+                let words: Vec<&str> = text("command").into_iter().chain(args).collect();
+                shown(&words.join(" "))
+            }
+            "git.commit" => text("message").map_or_else(String::new, shown),
+            "task.complete" | "plan.complete" => text("summary").map_or_else(String::new, shown),
+            tool => {
+                self.path_of(tool, arguments).map_or_else(String::new, |path| shown(path.as_str()))
+            }
+        }
+    }
+
+    fn tell(&self, answer: &CallAnswer, receipt: &KernelReceipt, duration_ms: u64) {
+        let tool = Excerpt::new(&answer.tool, SHOWN).to_string();
+        let denied = receipt.decision != Decision::Allow;
+        let error = receipt.error.clone();
+        self.observer.notice(Told::ToolFinished {
+            call_id: answer.id.clone(),
+            summary: super::advance::result_summary(&tool, &answer.content),
+            tool,
+            decision: if denied { "denied" } else { "allowed" }.to_owned(),
+            rule: receipt.rule.clone(),
+            reason: error.clone().filter(|_| denied),
+            success: receipt.status == ReceiptStatus::Accepted,
+            duration_ms,
+            error: error.filter(|_| !denied),
+            entry: receipt.evidence_hash.map(|hash| hash.to_string()),
+        });
+    }
+}
+
+/// The answer of a worker that died and said nothing.
+fn lost(call: &ModelCall) -> CallAnswer {
+    let content = json!({ "error": "failed", "reason": "the call could not be made" });
+    let (id, tool) = (call.id.clone(), call.tool.clone());
+    CallAnswer { id, tool, allowed: false, success: false, content }
+}
+
+/// Whether a call changes files that it names.
+fn is_change(tool: &str) -> bool {
+    matches!(tool, "fs.write" | "fs.edit" | "fs.delete")
+}
+
+/// Whether a call begins a piece of work, where none is under way.
+fn is_beginning(tool: &str) -> bool {
+    is_change(tool) || matches!(tool, "plan.complete" | "workflow.request_exemption")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> ProjectPath {
+        ProjectPath::parse(text).unwrap()
+    }
+
+    #[test]
+    fn writes_conflict_with_what_touches_the_same_file_or_its_directory() {
+        let writes = |text: &str| Touch::Writes(vec![path(text)]);
+        let reads = |text: &str| Touch::Reads(vec![path(text)], false);
+        assert!(!writes("a/b").conflicts(&writes("a/c")));
+        assert!(writes("a/b").conflicts(&writes("a/b")));
+        assert!(writes("a/b").conflicts(&writes("a")));
+        assert!(writes("a/b").conflicts(&reads("a")));
+        assert!(!writes("a/b").conflicts(&reads("a/bc")));
+        assert!(!reads("a").conflicts(&reads("a")));
+        assert!(writes("a").conflicts(&Touch::Reads(Vec::new(), true)));
+        assert!(Touch::Anything.conflicts(&reads("a")));
+    }
+}

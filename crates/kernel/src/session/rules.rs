@@ -1,0 +1,118 @@
+//! What a session adds to the rules: the workflow's gate, which tools the model is offered, and when work may
+//! be merged without asking anybody.
+//!
+//! **Invariant.** A merge is judged by what the kernel found out about it, never by what its request says; and
+//! the request must name the very plan that was looked at.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fluffy_policy::{Facts, Layer, Reason, Reasons, Rule, Source, Verdict};
+use fluffy_workflow::Gate;
+use serde_json::Value;
+
+use super::desk::Desk;
+use super::{MERGE, OFFERED, SET_MODE};
+use crate::clerk::MODEL;
+
+/// The workflow among the rules.
+pub(crate) struct WorkflowRule(pub(crate) Arc<Desk>);
+
+impl Rule for WorkflowRule {
+    fn name(&self) -> &str {
+        "workflow"
+    }
+
+    fn layer(&self) -> Layer {
+        Layer::Workflow
+    }
+
+    fn judge(&self, facts: &Facts<'_>) -> Verdict {
+        let inside = self.0.look();
+        Gate::new(&inside.workflow, &self.0.conventions).judge(facts)
+    }
+}
+
+/// The model gets what it is offered; the person may set the mode.
+pub(crate) struct OfferedRule;
+
+impl Rule for OfferedRule {
+    fn name(&self) -> &str {
+        "session.tools"
+    }
+
+    fn layer(&self) -> Layer {
+        Layer::Workflow
+    }
+
+    fn judge(&self, facts: &Facts<'_>) -> Verdict {
+        let Some(tool) = facts.tool() else { return Verdict::Pass };
+        match (facts.actor(), tool) {
+            // Whether it may be set is the gate's to say.
+            ("user", SET_MODE) => Verdict::Allow(Source::new(self.layer(), self.name())),
+            (MODEL, MERGE) => Verdict::Pass,
+            (MODEL, tool) if !OFFERED.contains(&tool) => {
+                let tool = fluffy_base::Excerpt::new(tool, 100);
+                let text = format!("`{tool}` is not a tool of this session");
+                let hint = format!("the tools are: {}", OFFERED.join(", "));
+                Verdict::deny(Reason::new(self.layer(), self.name(), &text).with_hint(&hint))
+            }
+            _any => Verdict::Pass,
+        }
+    }
+}
+
+/// What was found out about the merge that is being asked for.
+#[derive(Debug, Clone)]
+pub(crate) struct Proposed {
+    /// The plan's digest.
+    pub(crate) plan: String,
+    /// Why a person has to look at it; nothing if nobody has to.
+    pub(crate) reasons: Vec<String>,
+}
+
+/// The merge that is being asked for, if one is.
+#[derive(Debug, Default)]
+pub(crate) struct Proposal(Mutex<Option<Proposed>>);
+
+impl Proposal {
+    pub(crate) fn set(&self, proposed: Option<Proposed>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = proposed;
+    }
+
+    fn get(&self) -> Option<Proposed> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Whether work may be merged: at once, or after a person agreed.
+pub(crate) struct MergeRule(pub(crate) Arc<Proposal>);
+
+impl Rule for MergeRule {
+    fn name(&self) -> &str {
+        "session.merge"
+    }
+
+    fn layer(&self) -> Layer {
+        Layer::Workflow
+    }
+
+    fn judge(&self, facts: &Facts<'_>) -> Verdict {
+        if facts.tool() != Some(MERGE) {
+            return Verdict::Pass;
+        }
+        let reason = |text: &str| Reason::new(self.layer(), self.name(), text);
+        let named = facts.tool_params().and_then(|params| params.value().get("plan"));
+        let named = named.and_then(Value::as_str);
+        let Some(proposed) = self.0.get().filter(|it| Some(it.plan.as_str()) == named) else {
+            let text = "this is not the merge that the work is ready for";
+            return Verdict::deny(
+                reason(text).with_hint("finish the work, so that its tests pass"),
+            );
+        };
+        let reasons = proposed.reasons.iter().map(|text| reason(text));
+        match Reasons::collect(reasons) {
+            Some(reasons) => Verdict::Review(reasons),
+            None => Verdict::Allow(Source::new(self.layer(), self.name())),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The arguments of a call, as a tool reads them. The schema was checked before; what it cannot say is
+//! checked here.
+
+use std::error::Error as _;
+
+use fluffy_base::{Excerpt, Json, PathError, ProjectPath};
+use fluffy_policy::{Shape, shape_of};
+use serde_json::{Map, Value, json};
+
+use crate::{Effect, ToolError, ToolSpec, TreeError};
+
+/// What is known of a tool of ours that changes nothing.
+pub(super) fn reading(
+    name: &'static str,
+    summary: &'static str,
+    properties: Value,
+    required: &[&str],
+) -> ToolSpec {
+    let schema = json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    });
+    let shape = shape_of(name).copied().unwrap_or(Shape::PLAIN);
+    ToolSpec { name, summary, schema, effect: Effect::None, shape }
+}
+
+/// The argument `path`: nothing is the project's root.
+pub(super) fn directory(params: &Json) -> Result<Option<ProjectPath>, ToolError> {
+    let Some(text) = params.value().get("path").and_then(Value::as_str) else { return Ok(None) };
+    match ProjectPath::parse(text) {
+        Ok(path) => Ok(Some(path)),
+        Err(PathError::Root) => Ok(None),
+        Err(error) => Err(ToolError(error.to_string())),
+    }
+}
+
+/// A text that must be there.
+pub(super) fn text<'a>(params: &'a Json, name: &str) -> Result<&'a str, ToolError> {
+    let text = params.value().get(name).and_then(Value::as_str);
+    text.ok_or_else(|| ToolError(format!("`{name}` is missing")))
+}
+
+/// A yes or no; no, if it is not there.
+pub(super) fn flag(params: &Json, name: &str) -> bool {
+    params.value().get(name).and_then(Value::as_bool).unwrap_or(false)
+}
+
+/// A number from 1, if it is there.
+pub(super) fn number(params: &Json, name: &str) -> Result<Option<u64>, ToolError> {
+    match params.value().get(name) {
+        None => Ok(None),
+        Some(value) => match value.as_u64() {
+            Some(number) if number > 0 => Ok(Some(number)),
+            Some(_) | None => Err(ToolError(format!("`{name}` must be a number from 1"))),
+        },
+    }
+}
+
+/// A failure with its cause and what to do instead.
+pub(super) fn told(error: &TreeError) -> ToolError {
+    let cause = error
+        .source()
+        .map_or_else(String::new, |cause| format!(": {}", Excerpt::new(&cause.to_string(), 200)));
+    let advice = match error {
+        TreeError::Link { .. } => "; ask for the target by its own path",
+        TreeError::TooMany(_) => "; name a directory by `path`",
+        TreeError::Missing(_)
+        | TreeError::NotAFile(_)
+        | TreeError::NotADirectory(_)
+        | TreeError::Large { .. }
+        | TreeError::Io { .. } => "",
+    };
+    ToolError(format!("{error}{cause}{advice}"))
+}
+
+/// A path for the model; `.` is the root.
+pub(super) fn shown(path: Option<&ProjectPath>) -> &str {
+    path.map_or(".", ProjectPath::as_str)
+}
+
+/// Says how many there are of something, unless there are none.
+pub(super) fn count(answer: &mut Map<String, Value>, name: &str, number: usize) {
+    if number > 0 {
+        answer.insert(name.to_owned(), number.into());
+    }
+}

@@ -1,0 +1,299 @@
+//! Runs one command that a model asked for: a program with its arguments, as an array.
+//!
+//! **Invariant.** No word is interpreted on the way: what a rule judged and a person read is what the program
+//! gets. What the command leaves is the session's to judge.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fluffy_base::{Excerpt, ProjectPath, Span};
+use fluffy_sandbox::harvest::HarvestLimits;
+use fluffy_sandbox::{End, Job, Limit, Limits, Store, Template, Watcher};
+
+use super::printed::{Printed, printed};
+use super::produce::{ProduceError, Taken, Taking, produce};
+use super::sight::{ENVIRONMENT, Sight, SightError};
+use super::{Order, Workshop, WorkshopError};
+
+/// The longest command, all its words together.
+const MAX_BYTES: usize = 128 << 10;
+const MAX_ARGS: usize = 4_096;
+
+/// How much of each stream is shown.
+const SHOWN: usize = 16 << 10;
+
+/// Programs that interpret a text as commands. A text cannot be judged as an array of words can.
+const SHELLS: [&str; 24] = [
+    "ash",
+    "bash",
+    "cmd",
+    "command.com",
+    "csh",
+    "dash",
+    "elvish",
+    "fish",
+    "hush",
+    "ksh",
+    "ksh93",
+    "lksh",
+    "mksh",
+    "nu",
+    "oksh",
+    "pdksh",
+    "posh",
+    "powershell",
+    "pwsh",
+    "rbash",
+    "sh",
+    "tcsh",
+    "xonsh",
+    "zsh",
+];
+
+/// Programs that start the program among their arguments, so that `env sh -c …` is a shell by another name.
+///
+/// This list can never be whole: any interpreter, build tool or script of the project can start a shell. It
+/// need not be. What a command can do is bounded by its sandbox, whatever it starts; shells are refused so that
+/// what is judged and reviewed is what runs, and a detour around that is visible as one.
+const WRAPPERS: [&str; 22] = [
+    "busybox", "chroot", "chrt", "doas", "env", "exec", "flock", "ionice", "nice", "nohup",
+    "setarch", "setsid", "stdbuf", "strace", "sudo", "taskset", "time", "timeout", "toybox",
+    "unshare", "watch", "xargs",
+];
+
+/// Directories that builds fill: what a command leaves there is no change of the project's.
+const BUILT: [&str; 14] = [
+    ".eggs",
+    ".git",
+    ".gradle",
+    ".mypy_cache",
+    ".next",
+    ".nox",
+    ".pytest_cache",
+    ".ruff_cache",
+    ".tox",
+    ".venv",
+    "__pycache__",
+    "node_modules",
+    "target",
+    "venv",
+];
+
+/// A command that may be run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandLine {
+    program: String,
+    args: Vec<String>,
+    cwd: Option<ProjectPath>,
+    timeout: Option<Span>,
+}
+
+/// What became of a command.
+#[derive(Debug)]
+pub struct CommandRun {
+    /// How it ended.
+    pub end: End,
+    /// Limits that it ran into, also where it went on regardless.
+    pub reached: Vec<Limit>,
+    /// Both ends of what it printed.
+    pub stdout: Printed,
+    /// Both ends of what it printed to standard error.
+    pub stderr: Printed,
+    /// How long it ran.
+    pub duration: Span,
+    /// What it left, or why nothing of it can be taken.
+    pub left: Result<Taken, ProduceError>,
+    /// The sandbox's name in records.
+    pub sandbox: String,
+}
+
+/// Why a command is not run.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// There is no program.
+    #[error("the command is empty")]
+    Empty,
+    /// It is a shell, or starts one.
+    #[error(
+        "`{0}` is a shell, and shells are not run: give the program and its arguments, each by itself"
+    )]
+    Shell(String),
+    /// A word cannot be passed to a program.
+    #[error("the word `{0}` of the command holds a NUL")]
+    Nul(String),
+    /// It is too long.
+    #[error("the command has more than {MAX_ARGS} arguments or {MAX_BYTES} bytes")]
+    Long,
+    /// There is no such directory.
+    #[error("the directory `{0}` does not exist")]
+    Directory(ProjectPath),
+    /// What it sees could not be prepared.
+    #[error(transparent)]
+    Sight(#[from] SightError),
+    /// It did not run.
+    #[error(transparent)]
+    Workshop(#[from] WorkshopError),
+}
+
+impl CommandLine {
+    /// Checks a command. It starts in `cwd`, or else in the project's root; it ends after `timeout`, or
+    /// earlier if its sandbox demands.
+    pub fn new(
+        program: &str,
+        args: &[String],
+        cwd: Option<ProjectPath>,
+        timeout: Option<Span>,
+    ) -> Result<Self, CommandError> {
+        if program.trim().is_empty() {
+            return Err(CommandError::Empty);
+        }
+        let words = || std::iter::once(program).chain(args.iter().map(String::as_str));
+        if args.len() > MAX_ARGS || words().map(str::len).sum::<usize>() > MAX_BYTES {
+            return Err(CommandError::Long);
+        }
+        if let Some(word) = words().find(|word| word.contains('\0')) {
+            return Err(CommandError::Nul(Excerpt::new(word, 80).to_string()));
+        }
+        if let Some(shell) = shell(program, args) {
+            return Err(CommandError::Shell(Excerpt::new(shell, 80).to_string()));
+        }
+        Ok(Self { program: program.to_owned(), args: args.to_vec(), cwd, timeout })
+    }
+}
+
+/// The word that names a shell: the program, or one that a wrapper is given.
+fn shell<'a>(program: &'a str, args: &'a [String]) -> Option<&'a str> {
+    let is_shell = |word: &str| SHELLS.contains(&name(word).as_str());
+    if is_shell(program) {
+        return Some(program);
+    }
+    if !WRAPPERS.contains(&name(program).as_str()) {
+        return None;
+    }
+    args.iter().map(String::as_str).find(|word| first_word(word).is_some_and(is_shell))
+}
+
+/// The program that a wrapper's argument names: `env -S"A=b sh -c …"` takes its words apart itself.
+fn first_word(word: &str) -> Option<&str> {
+    let text = word.strip_prefix("--split-string=").or_else(|| word.strip_prefix("-S"));
+    text.unwrap_or(word).split_whitespace().find(|word| !word.contains('='))
+}
+
+/// The name of a program, however it is spelt: without its directory, its ending and its case.
+fn name(word: &str) -> String {
+    let name = word.rsplit(['/', '\\']).next().unwrap_or(word).to_ascii_lowercase();
+    name.strip_suffix(".exe").unwrap_or(&name).to_owned()
+}
+
+/// Whether a path is a directory that builds fill, or lies in the version control's.
+pub(crate) fn is_built(path: &ProjectPath) -> bool {
+    BUILT.contains(&path.file_name())
+}
+
+impl Workshop {
+    /// Runs a command on the project as `sight` shows it.
+    pub fn command(
+        &self,
+        sight: &Sight<'_>,
+        line: &CommandLine,
+        taking: &Taking<'_>,
+        watcher: Arc<dyn Watcher>,
+    ) -> Result<CommandRun, CommandError> {
+        if let Some(cwd) = &line.cwd
+            && !self.has_directory(sight, cwd)
+        {
+            return Err(CommandError::Directory(cwd.clone()));
+        }
+        let mut job = Job::new(&line.program).args(&line.args);
+        job.env = ENVIRONMENT.map(|(name, value)| (name.into(), value.into())).into();
+        job.cwd = line.cwd.as_ref().map(|cwd| self.project().join(cwd.as_str()));
+        let hidden = self.hidden(sight)?;
+        let mut layers = sight.layers.to_vec();
+        layers.extend(hidden.iter().map(|layer| layer.dir().to_owned()));
+        let ran = self.run(Order {
+            layers: &layers,
+            store: Some(Store::Disk),
+            shown: &[],
+            limits: Some(Limits { duration: line.timeout, ..Template::CodeExecutor.limits() }),
+            job,
+            watcher,
+        })?;
+        let skip = |path: &ProjectPath| is_built(path) || (taking.skip)(path);
+        let taking = Taking { skip: &skip, ..*taking };
+        let left = produce(ran.volume.as_ref(), &HarvestLimits::default(), &taking);
+        let outcome = ran.outcome;
+        Ok(CommandRun {
+            stdout: printed(&outcome.stdout, SHOWN),
+            stderr: printed(&outcome.stderr, SHOWN),
+            end: outcome.end,
+            reached: outcome.reached,
+            duration: Span::from_ms(
+                u64::try_from(outcome.usage.wall.as_millis()).unwrap_or(u64::MAX),
+            ),
+            left,
+            sandbox: ran.sandbox,
+        })
+    }
+
+    /// Whether a directory is there to start in; what hides it is for the sandbox to say.
+    pub(super) fn has_directory(&self, sight: &Sight<'_>, path: &ProjectPath) -> bool {
+        let tops = sight.layers.iter().map(|layer| layer.as_path());
+        let is_there = |top: &Path| top.join(path.as_str()).is_dir();
+        tops.chain([self.project()]).any(is_there)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(words: &[&str]) -> Result<CommandLine, CommandError> {
+        let (program, args) = words.split_first().unwrap();
+        let args: Vec<_> = args.iter().map(|word| (*word).to_owned()).collect();
+        CommandLine::new(program, &args, None, None)
+    }
+
+    #[test]
+    fn too_2_no_shell_is_run_by_any_spelling_or_wrapper() {
+        for words in [
+            &["sh", "-c", "x"][..],
+            &["/bin/bash"],
+            &["../../bin/zsh"],
+            &["BASH"],
+            &["cmd.exe", "/c"],
+            &["C:\\Windows\\PowerShell.EXE"],
+            &["pwsh"],
+            &["env", "sh", "-c", "x"],
+            &["/usr/bin/env", "-i", "A=b", "/bin/sh"],
+            &["env", "-S", "sh -c x"],
+            &["env", "-Ssh -c x"],
+            &["env", "--split-string=bash -c x"],
+            &["busybox", "sh"],
+            &["busybox", "ash"],
+            &["nice", "-n", "5", "timeout", "3", "fish"],
+            &["xargs", "-0", "sh", "-c"],
+        ] {
+            assert!(matches!(line(words), Err(CommandError::Shell(_))), "{words:?}");
+        }
+        for words in [
+            &["cargo", "fmt"][..],
+            &["./build.sh"],
+            &["grep", "sh", "file"],
+            &["git", "log", "--author=bash"],
+            &["env", "A=sh", "cargo", "test"],
+            &["xargs", "grep", "use of sh"],
+            &["python3", "-c", "print(1)"],
+            &["shellcheck", "x.sh"],
+        ] {
+            line(words).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_no_program_could_be_given_is_refused() {
+        assert!(matches!(line(&[" "]), Err(CommandError::Empty)));
+        assert!(matches!(line(&["a", "b\0c"]), Err(CommandError::Nul(_))));
+        assert!(matches!(line(&["a", &"x".repeat(MAX_BYTES)]), Err(CommandError::Long)));
+        assert!(matches!(line(&["a"; MAX_ARGS + 2]), Err(CommandError::Long)));
+    }
+}

@@ -1,0 +1,261 @@
+//! Where the jobs of a session run: each in a sandbox that sees the project with the session's changes.
+//!
+//! **Invariant.** No job changes the project or the session. What it leaves is [`Produced`]: read, bounded and
+//! kept by hash, for the session to judge and take.
+
+mod command;
+mod edit;
+mod file_host;
+mod layer;
+mod printed;
+mod produce;
+mod replace;
+mod sight;
+mod testing;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use fluffy_base::{Excerpt, ProjectPath};
+use fluffy_sandbox::{
+    Changes, Config, ConfigError, Job, Limits, Outcome, Runtime, RuntimeError, Sandbox, Store,
+    Template, Volume, Watcher, Workspace,
+};
+
+pub use self::command::{CommandError, CommandLine, CommandRun};
+pub use self::edit::{Edit, EditError};
+pub use self::file_host::{Like, MAX_EDIT_BYTES, Refused, file_host};
+pub use self::printed::Printed;
+pub use self::produce::{NotTaken, ProduceError, Taken, Taking};
+pub use self::sight::{Sight, SightError};
+pub use self::testing::{Measured, SuiteRun, TestPlan, TestSummary, Tested, TestsError};
+use crate::files::Stored;
+
+/// What a workshop is made of.
+#[derive(Clone)]
+pub struct WorkshopOptions {
+    /// What isolates jobs.
+    pub runtime: Arc<dyn Runtime>,
+    /// The project's root.
+    pub project: PathBuf,
+    /// The user's home directory, which jobs see empty and private.
+    pub home: Option<PathBuf>,
+    /// Directories of the host that jobs see: toolchains.
+    pub shown: Vec<PathBuf>,
+    /// This program, which is its own guest.
+    pub program: PathBuf,
+}
+
+/// Runs the jobs of one session.
+pub struct Workshop {
+    options: WorkshopOptions,
+    running: Mutex<BTreeMap<String, Arc<dyn Sandbox>>>,
+    closed: AtomicBool,
+    reporter: OnceLock<Reporter>,
+}
+
+/// Who is told what becomes of sandboxes. What cannot be told does not run.
+type Reporter = Box<dyn Fn(Life<'_>) -> Result<(), String> + Send + Sync>;
+
+/// What becomes of a sandbox.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Life<'a> {
+    /// It is made, and its job about to start.
+    Made {
+        /// Its name in records.
+        id: &'a str,
+        /// The program that will run.
+        program: &'a str,
+    },
+    /// Nothing of it is left.
+    Gone {
+        /// Its name in records.
+        id: &'a str,
+        /// How its job ended.
+        end: &'a str,
+    },
+    /// It could not be made, or its job not started.
+    Failed {
+        /// Why not.
+        why: &'a str,
+    },
+}
+
+/// One job with what it sees and what is kept of it.
+pub(crate) struct Order<'a> {
+    /// Directories laid over the project, the lowest first.
+    pub(crate) layers: &'a [PathBuf],
+    /// Where its changes go; nowhere, and the workspace is read-only.
+    pub(crate) store: Option<Store>,
+    /// More of the host that it sees.
+    pub(crate) shown: &'a [PathBuf],
+    /// No more than this.
+    pub(crate) limits: Option<Limits>,
+    /// The command.
+    pub(crate) job: Job,
+    /// Who sees what it prints.
+    pub(crate) watcher: Arc<dyn Watcher>,
+}
+
+/// What became of a job.
+#[derive(Debug)]
+pub struct Ran {
+    /// How it ended and what it printed.
+    pub outcome: Outcome,
+    /// What it left, if anything is kept of it.
+    pub volume: Option<Volume>,
+    /// The sandbox's name in records.
+    pub sandbox: String,
+}
+
+/// One file that a job produced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Produced {
+    /// This file, with contents that are kept.
+    File(ProjectPath, Stored),
+    /// Nothing any more where this file was.
+    Nothing(ProjectPath),
+}
+
+impl Produced {
+    /// Which.
+    pub fn path(&self) -> &ProjectPath {
+        match self {
+            Self::File(path, _) | Self::Nothing(path) => path,
+        }
+    }
+}
+
+/// Why a job did not run.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkshopError {
+    /// The task was cancelled.
+    #[error("the task was cancelled")]
+    Cancelled,
+    /// It could not be recorded.
+    #[error("{0}")]
+    Untold(String),
+    /// The sandbox could not be made.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    /// It would not be what it should.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+impl Workshop {
+    /// A workshop.
+    pub fn new(options: WorkshopOptions) -> Self {
+        Self {
+            options,
+            running: Mutex::default(),
+            closed: AtomicBool::new(false),
+            reporter: OnceLock::new(),
+        }
+    }
+
+    /// The project's root, as jobs see it.
+    pub(crate) fn project(&self) -> &Path {
+        &self.options.project
+    }
+
+    /// This program, as jobs see it once its directory is shown.
+    pub(crate) fn program(&self) -> &Path {
+        &self.options.program
+    }
+
+    /// Runs a job to its end.
+    pub(crate) fn run(&self, order: Order<'_>) -> Result<Ran, WorkshopError> {
+        let runtime = &self.options.runtime;
+        let volume = order.store.map(|store| runtime.volume(store)).transpose()?;
+        let config = self.config(&order, volume.clone())?;
+        self.carry_out(config, volume, order.job, order.watcher)
+    }
+
+    /// Runs a job in a sandbox of this configuration, whose changes go to `volume`.
+    fn carry_out(
+        &self,
+        config: Config,
+        volume: Option<Volume>,
+        job: Job,
+        watcher: Arc<dyn Watcher>,
+    ) -> Result<Ran, WorkshopError> {
+        let program = Excerpt::new(&job.program.to_string_lossy(), 100).to_string();
+        let made = self.options.runtime.create(config, job);
+        let made = made.inspect_err(|error| self.fails(error));
+        let sandbox: Arc<dyn Sandbox> = made?.into();
+        let id = sandbox.id().to_owned();
+        self.tell(Life::Made { id: &id, program: &program }).map_err(WorkshopError::Untold)?;
+        self.running().insert(id.clone(), Arc::clone(&sandbox));
+        // Whoever closes looks at what is running after saying so: one of the two sees the other.
+        let outcome = if self.closed.load(Ordering::SeqCst) {
+            Err(WorkshopError::Cancelled)
+        } else {
+            let ran = sandbox.start(watcher).and_then(|()| sandbox.wait());
+            ran.map_err(WorkshopError::from)
+        };
+        sandbox.remove();
+        self.running().remove(&id);
+        match &outcome {
+            Ok(outcome) => {
+                let end = outcome.end.to_string();
+                self.tell(Life::Gone { id: &id, end: &end }).map_err(WorkshopError::Untold)?;
+            }
+            Err(error) => self.fails(error),
+        }
+        if self.closed.load(Ordering::SeqCst) {
+            return Err(WorkshopError::Cancelled);
+        }
+        Ok(Ran { outcome: outcome?, volume, sandbox: id })
+    }
+
+    /// Has somebody told what becomes of sandboxes.
+    pub(crate) fn report_to(&self, reporter: Reporter) {
+        let _once = self.reporter.set(reporter);
+    }
+
+    fn tell(&self, life: Life<'_>) -> Result<(), String> {
+        self.reporter.get().map_or(Ok(()), |reporter| reporter(life))
+    }
+
+    fn fails(&self, error: &(dyn std::error::Error + 'static)) {
+        // The job fails in any case, and its tool says so.
+        let _told = self.tell(Life::Failed { why: &crate::kernel::causes(error) });
+    }
+
+    /// Ends every job at once, and runs none any more.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        let running: Vec<_> = self.running().values().cloned().collect();
+        for sandbox in running {
+            sandbox.kill();
+        }
+    }
+
+    fn config(&self, order: &Order<'_>, volume: Option<Volume>) -> Result<Config, ConfigError> {
+        let mut config = Config::of(Template::CodeExecutor);
+        if let Some(limits) = order.limits {
+            config = config.narrowed_to(limits);
+        }
+        if let Some(home) = &self.options.home {
+            config = config.with_home(home)?;
+        }
+        for path in self.options.shown.iter().chain(order.shown) {
+            config = config.showing(path)?;
+        }
+        let layers = self.all_layers(order.layers);
+        let changes = volume.map_or(Changes::Refused, Changes::Overlay);
+        config.with_workspace(Workspace { at: self.options.project.clone(), layers, changes })
+    }
+
+    /// The project with these layers over it, the lowest first.
+    fn all_layers(&self, layers: &[PathBuf]) -> Vec<PathBuf> {
+        std::iter::once(&self.options.project).chain(layers).cloned().collect()
+    }
+
+    fn running(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Arc<dyn Sandbox>>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
