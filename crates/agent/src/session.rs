@@ -1,0 +1,201 @@
+//! The kernel's session as a bench: what the model asks for becomes requests there.
+
+use std::sync::{Mutex, PoisonError};
+
+use fluffy_base::Json;
+use fluffy_kernel::{CallAnswer, Cancel, ModelCall, Session, StoredSession, TaskStatus as Status};
+use fluffy_provider::{
+    Call, CallOutcome, CallResult, Message, ToolDefinition, Turn, Usage, header, to_line,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{AgentError, Bench, Conversation, ParsedCall, Rules, Spent, Standing, TaskStatus};
+
+/// A session of the kernel's.
+pub struct SessionBench<'a> {
+    session: &'a Session,
+    cancel: Cancel,
+    tools: Vec<ToolDefinition>,
+    told: Mutex<Option<Told>>,
+}
+
+/// What was told of the project's files.
+struct Told {
+    /// After how many changes.
+    changes: u64,
+    tree: Vec<String>,
+    rules: Vec<Rules>,
+}
+
+/// A turn as a session keeps it.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    /// The line of a transcript.
+    line: Value,
+    /// What the model said, as it is handed back to it.
+    message: Message,
+    usage: Usage,
+}
+
+/// An interrupted session, ready to go on.
+pub struct Resumed {
+    /// What was said.
+    pub conversation: Conversation,
+    /// What was spent.
+    pub spent: Spent,
+}
+
+/// Why an interrupted session cannot go on.
+#[derive(Debug, thiserror::Error)]
+#[error("turn {turn} of the session cannot be read")]
+pub struct ResumeError {
+    turn: usize,
+    source: serde_json::Error,
+}
+
+impl<'a> SessionBench<'a> {
+    /// The bench of a session.
+    pub fn new(session: &'a Session) -> Self {
+        let tools = session.tools().filter_map(|spec| {
+            // A schema that was accepted at registration is JSON that can be kept.
+            let schema = Json::new(spec.schema.clone()).ok()?;
+            let (name, summary) = (spec.name.to_owned(), spec.summary.to_owned());
+            Some(ToolDefinition { name, summary, schema })
+        });
+        let tools = tools.collect();
+        Self { session, cancel: session.cancel_handle(), tools, told: Mutex::default() }
+    }
+
+    /// Answers what an interrupted session left unanswered, and gives the conversation so far.
+    pub fn resume(&self, stored: &StoredSession) -> Result<Resumed, ResumeError> {
+        let mut messages = vec![Message::User { text: stored.task.clone() }];
+        let mut spent = Spent::default();
+        for (at, record) in stored.turns.iter().enumerate() {
+            let kept = Kept::deserialize(&record.turn)
+                .map_err(|source| ResumeError { turn: at + 1, source })?;
+            let calls = match &kept.message {
+                Message::Assistant { calls, .. } => calls.clone(),
+                Message::User { .. } | Message::Results { .. } => Vec::new(),
+            };
+            spent.turns += 1;
+            spent.usage = spent.usage.plus(kept.usage);
+            messages.push(kept.message);
+            let mut results: Vec<CallResult> = record.answers.values().map(result).collect();
+            if at + 1 == stored.turns.len() {
+                let lost = |call: &&Call| !record.answers.contains_key(&call.id);
+                let lost: Vec<_> = calls.iter().filter(lost).filter_map(understood).collect();
+                results.extend(self.session.call_again(&lost).iter().map(result));
+            }
+            messages.push(Message::Results { results });
+        }
+        Ok(Resumed { conversation: Conversation::resumed(messages), spent })
+    }
+
+    /// What is told of the files, looked up again after they changed.
+    fn look<T>(&self, part: impl FnOnce(&[String], &[Rules]) -> T) -> T {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let changes = self.session.changes();
+        if told.as_ref().is_none_or(|told| told.changes != changes) {
+            let notes = self.session.notes().into_iter();
+            let rules = notes.map(|(path, text)| Rules { path, text }).collect();
+            *told = Some(Told { changes, tree: self.session.outline(), rules });
+        }
+        match told.as_ref() {
+            Some(Told { tree, rules, .. }) => part(tree, rules),
+            // It was filled right above.
+            None => part(&[], &[]),
+        }
+    }
+}
+
+/// The lines of a session's transcript, the header first.
+pub fn transcript(stored: &StoredSession) -> Result<Vec<String>, ResumeError> {
+    let mut lines = vec![header()];
+    for (at, record) in stored.turns.iter().enumerate() {
+        let kept = Kept::deserialize(&record.turn)
+            .map_err(|source| ResumeError { turn: at + 1, source })?;
+        lines.push(kept.line.to_string());
+    }
+    Ok(lines)
+}
+
+impl Bench for SessionBench<'_> {
+    fn tools(&self) -> Vec<ToolDefinition> {
+        self.tools.clone()
+    }
+
+    fn state(&self) -> Standing {
+        let standing = self.session.standing();
+        let text =
+            |name: &str| standing.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let allowed = self.session.available().into_iter().map(str::to_owned).collect();
+        Standing { state: text("state"), mode: text("mode"), allowed, hint: text("next") }
+    }
+
+    fn call(&self, calls: &[ParsedCall]) -> Vec<CallResult> {
+        let calls = calls.iter().map(|call| ModelCall {
+            id: call.id.clone(),
+            tool: call.name.clone(),
+            arguments: call.arguments.clone(),
+        });
+        let calls: Vec<ModelCall> = calls.collect();
+        self.session.call(&calls).iter().map(result).collect()
+    }
+
+    fn refused(&self, call: &Call, reason: &str) {
+        self.session.refuse(&call.id, &call.name, reason);
+    }
+
+    fn turn(&self, turn: &Turn) -> Result<(), AgentError> {
+        let failed = |error: &dyn std::fmt::Display| AgentError::NotRecorded(error.to_string());
+        let line = serde_json::from_str(&to_line(turn, &[])).map_err(|error| failed(&error))?;
+        let (message, usage) = (turn.message(), turn.usage.unwrap_or_default());
+        let kept = serde_json::to_value(Kept { line, message, usage });
+        let kept = kept.map_err(|error| failed(&error))?;
+        self.session.record_turn(kept).map_err(|error| failed(&error))
+    }
+
+    fn status(&self) -> TaskStatus {
+        match self.session.is_done() {
+            Some(summary) => TaskStatus::Done { summary },
+            None => TaskStatus::Working { missing: String::new() },
+        }
+    }
+
+    fn finish(&self, text: &str) -> Result<TaskStatus, AgentError> {
+        Ok(match self.session.finish(text) {
+            Status::Done { summary } => TaskStatus::Done { summary },
+            Status::Working { missing } => TaskStatus::Working { missing },
+        })
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
+    fn tree(&self) -> Vec<String> {
+        self.look(|tree, _| tree.to_vec())
+    }
+
+    fn rules(&self) -> Vec<Rules> {
+        self.look(|_, rules| rules.to_vec())
+    }
+}
+
+/// A call of a turn that the loop would have submitted.
+fn understood(call: &Call) -> Option<ModelCall> {
+    let text = if call.arguments.trim().is_empty() { "{}" } else { call.arguments.as_str() };
+    let arguments = Json::parse(text.as_bytes()).ok().filter(|json| json.as_object().is_some())?;
+    Some(ModelCall { id: call.id.clone(), tool: call.name.clone(), arguments })
+}
+
+fn result(answer: &CallAnswer) -> CallResult {
+    let outcome = match (answer.allowed, answer.success) {
+        (true, true) => CallOutcome::Done,
+        (true, false) => CallOutcome::Failed,
+        (false, _) => CallOutcome::Denied,
+    };
+    let (call_id, tool) = (answer.id.clone(), answer.tool.clone());
+    CallResult { call_id, tool, content: answer.content.to_string(), outcome }
+}

@@ -1,0 +1,86 @@
+//! A provider that is busy is asked again, as long as it has said nothing.
+
+use fluffy_agent::{Agent, Caps, Conversation, Ended, Outcome, Spent};
+use fluffy_provider::{ProviderError, StreamEvent, Usage};
+
+use crate::scripted::{Patient, Script, ScriptedBench, ScriptedProvider, say};
+
+fn run(bench: &ScriptedBench, provider: &ScriptedProvider) -> (Ended, Vec<u64>) {
+    let waiter = Patient::default();
+    let agent = Agent {
+        bench,
+        provider,
+        observer: &(),
+        waiter: &waiter,
+        caps: Caps::default(),
+        spent: Spent::default(),
+    };
+    let ended = agent.run(&mut Conversation::new(), Some("t"));
+    (ended, waiter.0.into_inner().unwrap())
+}
+
+fn busy(retry_after_ms: Option<u64>) -> ProviderError {
+    ProviderError::Overloaded { message: "busy".to_owned(), retry_after_ms }
+}
+
+#[test]
+fn a_busy_provider_is_asked_again_with_growing_pauses() {
+    let fail = |after| Script::Fail(vec![StreamEvent::Waiting], busy(after));
+    let script = vec![fail(None), fail(Some(3_000)), fail(None), say("ok", &[])];
+    let (ended, pauses) = run(&ScriptedBench::default(), &ScriptedProvider::new(script));
+    assert!(matches!(ended.outcome, Outcome::Completed { turns: 1, .. }), "{ended:?}");
+    assert_eq!(pauses, [500, 3_000, 2_000]);
+}
+
+#[test]
+fn patience_ends() {
+    let script = (0..9).map(|_| Script::Fail(vec![], busy(None))).collect();
+    let provider = ScriptedProvider::new(script);
+    let (ended, pauses) = run(&ScriptedBench::default(), &provider);
+    assert_eq!(ended.outcome, Outcome::Provider(busy(None)));
+    assert_eq!(pauses, [500, 1_000, 2_000, 4_000]);
+    assert_eq!((provider.asked().len(), ended.spent.usage.total()), (5, 0));
+}
+
+#[test]
+fn what_was_half_said_is_not_asked_for_again() {
+    let half = vec![StreamEvent::Text("half ".to_owned())];
+    let provider = ScriptedProvider::new(vec![Script::Fail(half, busy(None))]);
+    let (ended, pauses) = run(&ScriptedBench::default(), &provider);
+    assert_eq!(ended.outcome, Outcome::Provider(busy(None)));
+    assert!(pauses.is_empty());
+    assert!(ended.spent.usage.total() > 0);
+}
+
+#[test]
+fn a_failure_after_a_mere_count_is_tried_again_and_paid_for() {
+    let usage = Usage { input: 700, ..Usage::default() };
+    let counted = vec![StreamEvent::Usage(usage)];
+    let script = vec![Script::Fail(counted, busy(None)), say("ok", &[])];
+    let (ended, pauses) = run(&ScriptedBench::default(), &ScriptedProvider::new(script));
+    assert!(matches!(ended.outcome, Outcome::Completed { .. }), "{ended:?}");
+    assert_eq!(pauses, [500]);
+    assert!(ended.spent.usage.input > 700);
+}
+
+#[test]
+fn what_will_not_pass_by_itself_is_reported_at_once() {
+    let error = ProviderError::BadKey("no".to_owned());
+    let provider = ScriptedProvider::new(vec![Script::Fail(vec![], error.clone())]);
+    let (ended, pauses) = run(&ScriptedBench::default(), &provider);
+    assert_eq!((ended.outcome, pauses.len()), (Outcome::Provider(error), 0));
+}
+
+#[test]
+fn a_conversation_that_is_too_long_for_the_provider_is_shortened_a_few_times() {
+    let error = || ProviderError::ContextTooLong("210000 > 200000".to_owned());
+    let fail = || Script::Fail(vec![], error());
+    let provider = ScriptedProvider::new(vec![fail(), fail(), say("ok", &[])]);
+    let (ended, pauses) = run(&ScriptedBench::default(), &provider);
+    assert!(matches!(ended.outcome, Outcome::Completed { .. }), "{ended:?}");
+    assert!(pauses.is_empty());
+    let provider = ScriptedProvider::new((0..9).map(|_| fail()).collect());
+    let (ended, _) = run(&ScriptedBench::default(), &provider);
+    assert_eq!(ended.outcome, Outcome::Provider(error()));
+    assert_eq!(provider.asked().len(), 4);
+}
