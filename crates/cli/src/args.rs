@@ -2,6 +2,8 @@
 
 mod policy;
 mod sandbox;
+mod session;
+mod task;
 
 use std::path::PathBuf;
 
@@ -12,6 +14,8 @@ pub(crate) use self::policy::{
     CheckArgs, ConfigCommand, ExplainArgs, PolicyCommand, ShowArgs, TestArgs, UpdateArgs,
 };
 pub(crate) use self::sandbox::{NetName, RunArgs, SandboxCommand};
+pub(crate) use self::session::{ExportSessionArgs, ResumeArgs, SessionCommand};
+pub(crate) use self::task::{DemoArgs, LanguageName, TaskArgs, with_run, with_tip};
 
 /// An AI programming CLI in which the model proposes and a kernel disposes.
 #[derive(Debug, Parser)]
@@ -26,8 +30,13 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// See requests judged, executed and proved, in half a minute
-    Demo,
+    /// Do a task: tests first, then code, then review, merge and commit
+    Run(Box<TaskArgs>),
+    /// See a task done, from a failing test to a proved commit, in half a minute
+    Demo(DemoArgs),
+    /// Look at tasks, take their steps back, go on with them
+    #[command(subcommand)]
+    Session(SessionCommand),
     /// Drive the kernel directly
     #[command(subcommand)]
     Kernel(KernelCommand),
@@ -52,6 +61,9 @@ pub(crate) enum Command {
     },
     /// Write the manual page to the standard output
     Man,
+    /// Change one file, for the kernel at the other end of the pipes
+    #[command(hide = true)]
+    FileHost,
     /// Judge requests by rule files, for the kernel at the other end of the pipes
     #[command(hide = true)]
     PolicyHost,

@@ -3,12 +3,17 @@
 use std::error::Error;
 use std::path::PathBuf;
 
+use fluffy_agent::ResumeError;
 use fluffy_base::{JsonError, RequestError};
-use fluffy_kernel::{KernelError, RegistryError};
+use fluffy_kernel::{KernelError, RegistryError, RestoreError, SessionError, StagingError};
 use fluffy_ledger::LedgerError;
 use fluffy_policy::PolicyError;
+use fluffy_provider::TranscriptError;
 use fluffy_sandbox::harvest::{HarvestError, ReadError};
 use fluffy_sandbox::{ConfigError, RuntimeError};
+
+use crate::commands::ProviderSpec;
+use crate::task_text::TaskError;
 
 /// Exit code: done.
 pub(crate) const DONE: u8 = 0;
@@ -20,9 +25,12 @@ pub(crate) const USAGE: u8 = 2;
 pub(crate) const DENIED: u8 = 3;
 /// Exit code: no sandbox can be made.
 pub(crate) const NO_SANDBOX: u8 = 4;
+/// Exit code: the provider failed.
+pub(crate) const PROVIDER_FAILED: u8 = 5;
 /// Exit code: ledger or state damaged.
 pub(crate) const DAMAGED: u8 = 6;
-
+/// Exit code: a cap on turns, tokens or cost was reached.
+pub(crate) const CAP_REACHED: u8 = 7;
 /// Exit code: cancelled by the user.
 pub(crate) const CANCELLED: u8 = 130;
 
@@ -83,6 +91,30 @@ pub(crate) enum CliError {
     Harvest(#[from] HarvestError),
     #[error("what the sandbox left cannot be saved")]
     Saving(#[from] ReadError),
+    #[error(transparent)]
+    Task(#[from] TaskError),
+    #[error("no provider was named")]
+    NoProvider,
+    #[error("there is no provider `{0}`")]
+    UnknownProvider(String),
+    #[error(transparent)]
+    Session(SessionError),
+    #[error(transparent)]
+    Restore(#[from] RestoreError),
+    #[error("the session cannot go on")]
+    Resume(#[from] ResumeError),
+    #[error("the transcript cannot be played")]
+    Transcript(#[from] TranscriptError),
+    #[error("this project has no session yet")]
+    NoSession,
+    #[error("there is no session `{0}`")]
+    UnknownSession(String),
+    #[error("several sessions begin with `{0}`")]
+    AmbiguousSession(String),
+    #[error("`{file}` cannot be used")]
+    Settings { file: &'static str, problem: String },
+    #[error("the demo cannot run any tests here")]
+    NoLanguage(String),
 }
 
 /// An error in the three parts a person needs.
@@ -111,6 +143,7 @@ impl CliError {
     /// Why, where no cause says it.
     fn reason(&self) -> String {
         let text = match self {
+            Self::Settings { problem, .. } => problem,
             Self::NoCurrentDir => "it was removed, or may not be entered",
             Self::NoHome => "there is no place for the ledger and its key",
             Self::NotADirectory(_) => "a project is a directory",
@@ -128,6 +161,17 @@ impl CliError {
                 "nothing runs outside of a sandbox, so nothing was run"
             }
             Self::Sandbox(RuntimeError::State(_)) => "it was asked for something at the wrong time",
+            Self::Task(error) => task_reason(error),
+            Self::NoProvider => "a task needs a model, and nobody is asked by default",
+            Self::NoLanguage(_) => "its project is a real one, in a language that must be here",
+            Self::UnknownProvider(_) => "it is none of those that are built in",
+            Self::NoSession => "no task was begun in this directory so far",
+            Self::UnknownSession(_) => "no session of this project has that id",
+            Self::AmbiguousSession(_) => "one session must be meant",
+            Self::Session(error) => session_reason(error),
+            Self::Restore(RestoreError::Unknown(_)) => "the ledger has nothing of it",
+            Self::Restore(RestoreError::Gone(_)) => "what it needs to go on was taken away",
+            Self::Restore(RestoreError::Ledger(error)) => ledger_reason(error),
             Self::Ledger(error) | Self::Kernel(KernelError::Ledger(error)) => ledger_reason(error),
             Self::Kernel(KernelError::NoRandomness) => "ids and salts need random bytes",
             Self::Kernel(KernelError::Extensions(_)) => {
@@ -146,6 +190,9 @@ impl CliError {
             | Self::SandboxConfig(_)
             | Self::Harvest(_)
             | Self::Saving(_)
+            | Self::Resume(_)
+            | Self::Transcript(_)
+            | Self::Restore(RestoreError::Entry { .. } | RestoreError::Workflow(_))
             | Self::Kernel(KernelError::State(_) | KernelError::Registry(_)) => {
                 "the operation failed"
             }
@@ -169,12 +216,7 @@ impl CliError {
             Self::Value { .. } => say("see `fluffy help` for what is accepted", USAGE),
             Self::NoLedger => say("submit something first: fluffy kernel submit --json", FAILED),
             Self::Proof { .. } => say("make one with: fluffy audit prove ENTRY --out FILE", USAGE),
-            Self::Kernel(KernelError::Extensions(_)) => {
-                say("correct the file at the place named above", USAGE)
-            }
-            Self::Registry(_) | Self::Kernel(KernelError::Registry(_)) => {
-                say("report this: a shipped tool is wrong", FAILED)
-            }
+            Self::Registry(_) => say("report this: a shipped tool is wrong", FAILED),
             Self::PolicyExists => {
                 say("change the file that is there, or replace it with --force", FAILED)
             }
@@ -192,15 +234,118 @@ impl CliError {
             Self::SandboxConfig(_) => say("choose another template, or leave that out", USAGE),
             Self::Harvest(_) => say("have the command leave less behind", FAILED),
             Self::Saving(_) => say("check the free space and run it again", FAILED),
+            Self::Task(error) => (task_remedy(error).to_owned(), USAGE),
+            Self::NoProvider | Self::UnknownProvider(_) => {
+                let known = ProviderSpec::known();
+                (format!("name one with --provider; there is: {known}"), USAGE)
+            }
+            Self::NoSession => say("begin one: fluffy \"what is to be done\"", USAGE),
+            Self::UnknownSession(_)
+            | Self::AmbiguousSession(_)
+            | Self::Restore(RestoreError::Unknown(_)) => {
+                say("see which there are: fluffy session list", USAGE)
+            }
+            Self::Session(error) => session_remedy(error),
+            Self::Restore(_) | Self::Resume(_) => {
+                say("see what is damaged with: fluffy audit verify", DAMAGED)
+            }
+            Self::Transcript(_) | Self::Settings { .. } => {
+                say("correct the file at the place named above", USAGE)
+            }
+            Self::NoLanguage(needed) => (format!("install {needed}"), FAILED),
             Self::Halt(_) => say("end the process that runs the kernel", FAILED),
-            Self::Ledger(error) | Self::Kernel(KernelError::Ledger(error)) => ledger_remedy(error),
-            Self::Kernel(KernelError::State(_)) => {
-                say("begin a new session: fluffy kernel submit --json --new-session", FAILED)
-            }
-            Self::Kernel(KernelError::NoRandomness) => {
-                say("make /dev/urandom available to this process", FAILED)
-            }
+            Self::Ledger(error) => ledger_remedy(error),
+            Self::Kernel(error) => kernel_remedy(error),
         }
+    }
+}
+
+fn kernel_remedy(error: &KernelError) -> (String, u8) {
+    let say = |text: &str, code| (text.to_owned(), code);
+    match error {
+        KernelError::Ledger(error) => ledger_remedy(error),
+        KernelError::Extensions(_) => say("correct the file at the place named above", USAGE),
+        KernelError::Registry(_) => say("report this: a shipped tool is wrong", FAILED),
+        KernelError::State(_) => {
+            say("begin a new session: fluffy kernel submit --json --new-session", FAILED)
+        }
+        KernelError::NoRandomness => say("make /dev/urandom available to this process", FAILED),
+    }
+}
+
+impl From<SessionError> for CliError {
+    fn from(error: SessionError) -> Self {
+        match error {
+            SessionError::Kernel(error) => Self::Kernel(error),
+            SessionError::Registry(error) => Self::Registry(error),
+            SessionError::Restore(error) => Self::Restore(error),
+            other => Self::Session(other),
+        }
+    }
+}
+
+fn session_reason(error: &SessionError) -> &'static str {
+    match error {
+        SessionError::EmptyTask => "there is nothing to be done in it",
+        SessionError::LongTask => "a model could not read it with anything beside it",
+        SessionError::Done(_) => "its work is in the project",
+        SessionError::NoStep => "nothing is staged, or what was is merged",
+        SessionError::Mode(_) => "the policy or a person refused it",
+        SessionError::Staging(_) => "what was asked for is not there, or cannot be had",
+        SessionError::Step(_) => "what cannot be recorded is not done",
+        // These have a cause of their own.
+        SessionError::Project { .. }
+        | SessionError::Merge(_)
+        | SessionError::Kernel(_)
+        | SessionError::Registry(_)
+        | SessionError::Restore(_) => "the operation failed",
+    }
+}
+
+fn session_remedy(error: &SessionError) -> (String, u8) {
+    let say = |text: &str, code| (text.to_owned(), code);
+    match error {
+        SessionError::EmptyTask => {
+            say("say what is to be done: fluffy \"what is to be done\"", USAGE)
+        }
+        SessionError::LongTask => {
+            say("put what is long into a file of the project and name it in the task", USAGE)
+        }
+        SessionError::Project { .. } => say("name an existing directory with -C DIR", USAGE),
+        SessionError::Staging(StagingError::Unknown(_)) | SessionError::NoStep => {
+            say("see which steps there are: fluffy session show", USAGE)
+        }
+        SessionError::Staging(_) => say("check the free space and the session's files", FAILED),
+        SessionError::Merge(_) => {
+            say("free what is in the way and go on: fluffy session resume", FAILED)
+        }
+        SessionError::Mode(_) => say("work in strict mode, or do what the reason says", DENIED),
+        SessionError::Done(_) => say("begin a new one: fluffy \"what is to be done\"", USAGE),
+        SessionError::Step(_)
+        | SessionError::Kernel(_)
+        | SessionError::Registry(_)
+        | SessionError::Restore(_) => say("see what is damaged with: fluffy audit verify", DAMAGED),
+    }
+}
+
+fn task_reason(error: &TaskError) -> &'static str {
+    match error {
+        TaskError::Absent => "nothing was typed, and nothing is piped into the standard input",
+        TaskError::Blank => "there is nothing to be done in it",
+        TaskError::Long => "a model could not read it with anything beside it",
+        TaskError::NotText => "a task is text",
+        TaskError::Unreadable(_) => "the operation failed",
+    }
+}
+
+fn task_remedy(error: &TaskError) -> &'static str {
+    match error {
+        TaskError::Absent | TaskError::Blank => {
+            "say what is to be done: fluffy \"what is to be done\""
+        }
+        TaskError::Long => "put what is long into a file of the project and name it in the task",
+        TaskError::NotText => "convert it to UTF-8",
+        TaskError::Unreadable(_) => "check what is piped into the standard input",
     }
 }
 

@@ -3,6 +3,34 @@
 //! **Invariant.** What comes out moves no cursor, sets no title, writes no clipboard and asks the terminal for no
 //! answer: no control characters but line ends and tabs, in one byte or in two, however the bytes were split.
 
+use std::borrow::Cow;
+
+/// A text made harmless. Control characters are shown as `^X`; those that turn the direction of writing
+/// around, so that a line reads as something else than it says, by their number.
+pub(crate) fn inert(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_active) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match u8::try_from(c) {
+            Ok(b'\r') => {}
+            Ok(byte @ (0..=31 | 127)) if is_active(c) => shown.extend(['^', char::from(byte ^ 64)]),
+            Ok(0x80..=0x9f) => shown.push('?'),
+            _ if is_active(c) => shown.extend(c.escape_unicode()),
+            _ => shown.push(c),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Whether a terminal, or the order of what it shows, would obey a character.
+fn is_active(c: char) -> bool {
+    let turns = matches!(c,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    turns || (c.is_control() && c != '\n' && c != '\t')
+}
+
 /// Where a stream of UTF-8 stands between two pieces.
 #[derive(Debug, Default)]
 pub(crate) struct Inert {
@@ -71,6 +99,13 @@ mod tests {
     fn a_terminal_is_never_given_what_it_would_obey() {
         let hostile = b"a\x1b]52;c;AAAA\x07b\rc\x08\x9b\xc2\x9b31m\n\tz\x7f";
         assert_eq!(Inert::default().pass(hostile), b"a^[]52;c;AAAA^Gbc^H??31m\n\tz^?");
+    }
+
+    #[test]
+    fn a_text_is_shown_and_never_obeyed() {
+        let hostile = "a\u{1b}]52;c;AAAA\u{7}b\rc\u{8}\u{9b}31m\n\tz\u{7f} \u{202e}txt";
+        assert_eq!(inert(hostile), "a^[]52;c;AAAA^Gbc^H?31m\n\tz^? \\u{202e}txt");
+        assert!(matches!(inert("z\u{a0}ä 👩\u{200d}🚀\n"), Cow::Borrowed(_)));
     }
 
     #[test]

@@ -3,9 +3,11 @@
 //! **Invariant.** Nothing is decided here. What may happen is the kernel's business; this program
 //! reads what was typed, puts the parts together and shows what came out.
 
+mod answer_file;
 mod args;
 mod commands;
 mod control;
+mod drive;
 mod environment;
 mod explain;
 mod explanation;
@@ -17,24 +19,33 @@ mod lines;
 mod output;
 mod place;
 mod policy_source;
+mod project_config;
+mod render;
+mod review;
+mod task_text;
 mod terminal;
 mod time;
 mod toolchains;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, FromArgMatches as _};
 
-use crate::args::{Args, Command};
+use crate::args::{Args, Command, with_run, with_tip};
 use crate::environment::Environment;
 use crate::output::Output;
 
 fn main() -> ExitCode {
     // Before anything else, because it is done for every command that runs: it must be quick and alone.
-    if std::env::args_os().nth(1).is_some_and(|first| first == "sandbox-init") {
+    let first = std::env::args_os().nth(1);
+    if first.as_ref().is_some_and(|first| first == "sandbox-init") {
         return fluffy_sandbox::sandbox_init();
     }
-    let args = Args::parse();
+    // Likewise: it is done for every file that is written.
+    if first.is_some_and(|first| first == "file-host") {
+        return ExitCode::from(commands::file_host::run());
+    }
+    let args = arguments();
     // A guest of the kernel, which must not know whose kernel it is: nothing else is read for it.
     if matches!(args.command, Command::PolicyHost) {
         return ExitCode::from(commands::policy_host::run());
@@ -45,4 +56,13 @@ fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) => ExitCode::from(output.explain(&error)),
     }
+}
+
+/// What was typed, understood; who typed something else is told, and the program ends.
+fn arguments() -> Args {
+    let words = with_run(std::env::args_os().collect());
+    let command = Args::command();
+    let parsed = command.clone().try_get_matches_from(&words);
+    let parsed = parsed.and_then(|matches| Args::from_arg_matches(&matches));
+    parsed.unwrap_or_else(|error| with_tip(error, &words, &command).exit())
 }

@@ -20,6 +20,8 @@ pub(crate) enum Tone {
     Bad,
     Quiet,
     Strong,
+    /// Worth a second look.
+    Caution,
 }
 
 impl Output {
@@ -76,12 +78,14 @@ impl Output {
     }
 }
 
-fn paint(color: bool, tone: Tone, text: &str) -> String {
+/// A text in its tone, if there is colour.
+pub(crate) fn paint(color: bool, tone: Tone, text: &str) -> String {
     let code = match tone {
         Tone::Good => "32",
         Tone::Bad => "31",
         Tone::Quiet => "2",
         Tone::Strong => "1",
+        Tone::Caution => "33",
     };
     if color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
 }

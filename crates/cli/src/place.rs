@@ -125,6 +125,16 @@ impl Place {
         Layout::new(self.state.join("projects").join(&self.name), remembered)
     }
 
+    /// Where the project's sessions keep their files.
+    pub(crate) fn sessions(&self) -> PathBuf {
+        self.layout().dir().join("sessions")
+    }
+
+    /// This program's file.
+    pub(crate) fn executable(&self) -> Result<PathBuf, CliError> {
+        self.executable.clone().ok_or(CliError::NoProgram)
+    }
+
     /// Where a running kernel listens.
     pub(crate) fn control_socket(&self) -> PathBuf {
         self.layout().dir().join("control.sock")

@@ -42,9 +42,7 @@ impl Terminal {
                 tell("Nobody can be asked: run it at a terminal, or agree with --yes")?;
                 Ok(nobody())
             }
-            Some(text) if matches!(text.as_str(), "y" | "Y" | "yes" | "Yes") => {
-                Ok(agreed("the user, at the terminal", None))
-            }
+            Some(text) if is_yes(&text) => Ok(agreed("the user, at the terminal", None)),
             Some(_) => Ok(refused()),
         }
     }
@@ -64,16 +62,18 @@ impl Terminal {
     }
 }
 
-fn agreed(by: &str, phrase: Option<String>) -> Review {
+/// A yes of this person.
+pub(crate) fn agreed(by: &str, phrase: Option<String>) -> Review {
     Review::Approved { by: by.to_owned(), phrase }
 }
 
 /// Nobody is at a terminal.
-fn nobody() -> Review {
+pub(crate) fn nobody() -> Review {
     Review::Refused { by: "the program, as nobody can be asked,".to_owned() }
 }
 
-fn refused() -> Review {
+/// A no of the person at the terminal.
+pub(crate) fn refused() -> Review {
     Review::Refused { by: "the user".to_owned() }
 }
 
@@ -90,8 +90,13 @@ fn tell(text: &str) -> io::Result<()> {
     writeln!(io::stderr(), "{text}")
 }
 
+/// Whether an answer is a clear yes.
+pub(crate) fn is_yes(text: &str) -> bool {
+    matches!(text, "y" | "Y" | "yes" | "Yes")
+}
+
 /// What is typed in answer; nothing where nobody is at a terminal.
-fn answer(prompt: &str) -> io::Result<Option<String>> {
+pub(crate) fn answer(prompt: &str) -> io::Result<Option<String>> {
     let stdin = io::stdin();
     if !stdin.is_terminal() {
         return Ok(None);

@@ -2,6 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use fluffy_sandbox::Shown;
+
+use crate::environment::Environment;
+
 /// Below the home directory. Whole directories where no tool keeps a password beside its programs; for Cargo
 /// only the parts that are not `credentials.toml` and `config.toml`.
 const PARTS: [&str; 14] = [
@@ -21,10 +25,51 @@ const PARTS: [&str; 14] = [
     "go/pkg/mod",
 ];
 
+/// Every toolchain that the user has: those in the home directory, and those that the search path leads to.
+pub(crate) fn of(environment: &Environment) -> Vec<PathBuf> {
+    let home = environment.home.as_deref();
+    let mut found: Vec<_> = home.map(in_home).unwrap_or_default();
+    let path = environment.path.as_ref();
+    for entry in path.into_iter().flat_map(std::env::split_paths).filter(|it| it.is_absolute()) {
+        let Some(root) = root_of(&entry, home) else { continue };
+        let known = found.iter().any(|known| root.starts_with(known));
+        if !known && is_directory(&root) && Shown::new(&root).is_ok() {
+            found.push(root);
+        }
+    }
+    found
+}
+
 /// Those that are there. A link counts for nothing: it could lead anywhere.
-pub(crate) fn of(home: &Path) -> Vec<PathBuf> {
+fn in_home(home: &Path) -> Vec<PathBuf> {
     let paths = PARTS.iter().map(|part| home.join(part));
-    paths.filter(|path| std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())).collect()
+    paths.filter(|path| is_directory(path)).collect()
+}
+
+fn is_directory(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
+}
+
+/// What has to be seen for the programs in a directory to run; nothing where that is no toolchain. A directory
+/// that holds the whole home is none, whatever the search path says.
+fn root_of(entry: &Path, home: Option<&Path>) -> Option<PathBuf> {
+    let above = entry.parent()?;
+    // A virtual environment of Python, wherever it lies.
+    if is_file(&above.join("pyvenv.cfg")) {
+        return Some(above.to_owned());
+    }
+    let mut parts = entry.components();
+    let in_opt = parts.by_ref().nth(1).is_some_and(|part| part.as_os_str() == "opt");
+    if let (true, Some(name)) = (in_opt, parts.next()) {
+        return Some(Path::new("/opt").join(name));
+    }
+    let holds_home = home.is_some_and(|home| home.starts_with(entry));
+    let is_programs = entry.file_name().is_some_and(|name| name == "bin" || name == "shims");
+    (is_programs && !holds_home).then(|| entry.to_owned())
+}
+
+fn is_file(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file())
 }
 
 #[cfg(test)]
@@ -38,7 +83,23 @@ mod tests {
             std::fs::create_dir_all(home.path().join(dir)).unwrap();
         }
         std::os::unix::fs::symlink(home.path().join(".ssh"), home.path().join(".pyenv")).unwrap();
-        let found = of(home.path());
+        let found = in_home(home.path());
         assert_eq!(found, [".cargo/bin", ".rustup"].map(|part| home.path().join(part)));
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the test makes a virtual environment")]
+    fn the_search_path_leads_to_virtual_environments_and_not_to_the_home() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().join("home");
+        for name in ["home/.ssh", "home/bin", "venv/bin", "data"] {
+            std::fs::create_dir_all(dir.path().join(name)).unwrap();
+        }
+        std::fs::write(dir.path().join("venv/pyvenv.cfg"), "").unwrap();
+        let entries = ["home", "home/bin", "venv/bin", "data", "gone/bin"];
+        let path = std::env::join_paths(entries.map(|entry| dir.path().join(entry))).unwrap();
+        let environment =
+            Environment { home: Some(home.clone()), path: Some(path), ..Environment::default() };
+        assert_eq!(of(&environment), [home.join("bin"), dir.path().join("venv")]);
     }
 }

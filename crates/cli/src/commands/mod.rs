@@ -8,6 +8,7 @@ mod audit_verify;
 mod config_init;
 mod demo;
 mod doctor;
+pub(crate) mod file_host;
 mod kernel_halt;
 mod kernel_submit;
 mod policy_check;
@@ -16,9 +17,13 @@ pub(crate) mod policy_host;
 mod policy_show;
 mod policy_test;
 mod policy_update;
+pub(crate) mod run;
 mod sandbox_run;
+mod session;
 
-use std::path::Path;
+pub(crate) use self::run::ProviderSpec;
+
+use std::path::{Path, PathBuf};
 
 use clap::CommandFactory as _;
 use fluffy_kernel::{Kernel, KernelConfig, Registry};
@@ -27,8 +32,10 @@ use fluffy_policy::POLICY_SCHEMA;
 use crate::args::{
     Args, AuditCommand, Command, ConfigCommand, KernelCommand, PolicyCommand, SandboxCommand,
 };
+use crate::drive::drive;
 use crate::environment::Environment;
 use crate::explain::{CliError, DONE, USAGE};
+use crate::interrupt::Stop;
 use crate::output::Output;
 use crate::place::Place;
 use crate::policy_source::{PolicyHome, PolicySource};
@@ -41,7 +48,15 @@ pub(crate) fn run(
 ) -> Result<u8, CliError> {
     let place = || Place::of(args.project.as_deref(), environment);
     let code = match args.command {
-        Command::Demo => demo::run(environment, output)?,
+        Command::Run(args) => {
+            let (place, stop) = (place()?, Stop::listen()?);
+            run::run(&place, environment, &args, &|request, scene| drive(request, scene, &stop))?
+        }
+        Command::Demo(args) => {
+            let stop = Stop::listen()?;
+            demo::run(environment, &args, output, &|request, scene| drive(request, scene, &stop))?
+        }
+        Command::Session(command) => session::run(&place()?, environment, &command, output)?,
         Command::Kernel(KernelCommand::Submit(submit)) => {
             kernel_submit::run(&place()?, &submit, output)?
         }
@@ -73,10 +88,17 @@ pub(crate) fn run(
             DONE
         }
         // Guests never come here: they were sent elsewhere before anything was read.
-        Command::PolicyHost | Command::SandboxInit => USAGE,
+        Command::FileHost | Command::PolicyHost | Command::SandboxInit => USAGE,
     };
     output.flush()?;
     Ok(code)
+}
+
+/// The database of the ledger that is written to.
+pub(crate) fn ledger_file(place: &Place) -> Result<PathBuf, CliError> {
+    let layout = place.layout();
+    let active = layout.active()?.ok_or(CliError::NoLedger)?;
+    Ok(layout.segment(active))
 }
 
 fn policy(place: &Place, command: &PolicyCommand, output: &mut Output) -> Result<u8, CliError> {
@@ -95,7 +117,7 @@ fn policy(place: &Place, command: &PolicyCommand, output: &mut Output) -> Result
 
 /// What a strict kernel of the project is made of: the built-in tools, the policy that holds, and
 /// what of the system lies in the project.
-fn kernel(place: &Place, policy_file: Option<&Path>) -> Result<KernelConfig, CliError> {
+pub(crate) fn kernel(place: &Place, policy_file: Option<&Path>) -> Result<KernelConfig, CliError> {
     let source = PolicySource::find(place, policy_file)?;
     let registry = Registry::with_builtins()?;
     let kept = place.kept()?;

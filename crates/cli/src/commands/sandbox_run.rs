@@ -87,9 +87,9 @@ fn config(
     config = config.with_network(network(place, args)?)?;
     if let Some(home) = &environment.home {
         config = config.with_home(home)?;
-        for path in toolchains::of(home) {
-            config = config.showing(&path)?;
-        }
+    }
+    for path in toolchains::of(environment) {
+        config = config.showing(&path)?;
     }
     for path in &args.show {
         let failed = |source| CliError::File { action: "show", path: path.clone(), source };

@@ -2,12 +2,16 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::too_many_lines,
     clippy::disallowed_methods,
     reason = "tests start the binary, change files behind its back, and fail by panicking"
 )]
 
 mod audit;
 mod demo;
+mod demo_projects;
 mod halt;
 mod independent;
 mod policy;
@@ -17,3 +21,4 @@ mod program;
 mod rule_files;
 mod sandbox;
 mod submit;
+mod task;

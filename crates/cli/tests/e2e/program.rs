@@ -54,16 +54,7 @@ impl User {
 
     /// Runs a command at a terminal, at which this is typed.
     pub(crate) fn run_typing(&self, args: &[&str], typed: &str) -> Answer {
-        use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-        let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-        grantpt(&person).unwrap();
-        unlockpt(&person).unwrap();
-        let name = ptsname(&person, Vec::new()).unwrap();
-        let mut options = std::fs::OpenOptions::new();
-        let terminal = options.read(true).write(true).open(name.to_str().unwrap()).unwrap();
-        let mut person = std::fs::File::from(person);
-        person.write_all(typed.as_bytes()).unwrap();
-        Answer::of(self.command(args).stdin(terminal).output().unwrap())
+        typing(self.command(args), typed)
     }
 
     /// Writes a file of the project.
@@ -117,6 +108,20 @@ impl Answer {
     pub(crate) fn json_lines(&self) -> Vec<Value> {
         self.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
+}
+
+/// Runs a command at a terminal, at which this is typed.
+pub(crate) fn typing(mut command: Command, typed: &str) -> Answer {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&person).unwrap();
+    unlockpt(&person).unwrap();
+    let name = ptsname(&person, Vec::new()).unwrap();
+    let mut options = std::fs::OpenOptions::new();
+    let terminal = options.read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    let mut person = std::fs::File::from(person);
+    person.write_all(typed.as_bytes()).unwrap();
+    Answer::of(command.stdin(terminal).output().unwrap())
 }
 
 /// A request for `echo` by the user.
