@@ -33,7 +33,8 @@ call: rules, a test-first workflow and people decide what happens, and everythin
 
 How to work:
 1. Read what you need before you change anything.
-2. Write tests for what is asked and run them with test.run: they must fail first.
+2. Write tests for what is asked and run them with test.run: they must fail first. Where the project has tests \
+for it that fail, run those.
 3. Write the code and run the tests again until they pass.
 4. Call task.complete with a short summary of what you did.
 What needs no test (documentation, configuration, types alone) is asked for with workflow.request_exemption.

@@ -89,7 +89,10 @@ fn agent<'a>(
 
 fn provider(spec: &ProviderSpec, skip: usize) -> Result<Replay, CliError> {
     match spec {
-        ProviderSpec::Replay(path) => Ok(Replay::open(path)?.skip(skip)),
+        ProviderSpec::Replay(path) => {
+            let failed = |source| CliError::Transcript { path: path.clone(), source };
+            Ok(Replay::open(path).map_err(failed)?.skip(skip))
+        }
     }
 }
 
@@ -157,13 +160,17 @@ fn finish(session: Session, ended: Ended) -> Result<Outcome, CliError> {
             turns,
             ledger_root: root,
         }),
-        LoopOutcome::Failed(failure) => {
-            let ending = Ending { what: failure.what, why: failure.why, fix: failure.fix };
-            match outcome.rejected {
-                Some(why) => Outcome::Denied(Ending { why, ..ending }),
-                None => Outcome::Failed(ending),
+        LoopOutcome::Failed(failure) => match outcome.rejected {
+            Some(why) => Outcome::Denied(ending(
+                "the merge was not agreed to",
+                why,
+                "look at it: fluffy session diff; take it back: fluffy session undo; \
+                     or go on: fluffy session resume",
+            )),
+            None => {
+                Outcome::Failed(Ending { what: failure.what, why: failure.why, fix: failure.fix })
             }
-        }
+        },
         LoopOutcome::CapReached(cap) => Outcome::CapReached(ending(
             "the task was stopped",
             format!("another turn would pass the cap of {cap}"),

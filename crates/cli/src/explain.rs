@@ -103,8 +103,8 @@ pub(crate) enum CliError {
     Restore(#[from] RestoreError),
     #[error("the session cannot go on")]
     Resume(#[from] ResumeError),
-    #[error("the transcript cannot be played")]
-    Transcript(#[from] TranscriptError),
+    #[error("the transcript `{}` cannot be played", path.display())]
+    Transcript { path: PathBuf, source: TranscriptError },
     #[error("this project has no session yet")]
     NoSession,
     #[error("there is no session `{0}`")]
@@ -191,7 +191,7 @@ impl CliError {
             | Self::Harvest(_)
             | Self::Saving(_)
             | Self::Resume(_)
-            | Self::Transcript(_)
+            | Self::Transcript { .. }
             | Self::Restore(RestoreError::Entry { .. } | RestoreError::Workflow(_))
             | Self::Kernel(KernelError::State(_) | KernelError::Registry(_)) => {
                 "the operation failed"
@@ -249,7 +249,7 @@ impl CliError {
             Self::Restore(_) | Self::Resume(_) => {
                 say("see what is damaged with: fluffy audit verify", DAMAGED)
             }
-            Self::Transcript(_) | Self::Settings { .. } => {
+            Self::Transcript { .. } | Self::Settings { .. } => {
                 say("correct the file at the place named above", USAGE)
             }
             Self::NoLanguage(needed) => (format!("install {needed}"), FAILED),

@@ -5,6 +5,10 @@
 //! red and can never be green, since tests are frozen while code is written, and a test that is
 //! deleted, renamed, skipped or left out of the run keeps it from being green.
 //!
+//! Tests that the project had and that fail before the task are red as well, if the task adds none of its own:
+//! whoever asks for them to pass has written the tests first. They count only where they stand in files that are
+//! frozen while code is written, and file by file: what is begun in a file has to be finished there.
+//!
 //! **Invariant.** What is not known counts against the session: without a run from before the task, a
 //! failing test is new only if it is known to stand in a test file that the task wrote, and no failing
 //! test is excused.
@@ -15,6 +19,7 @@ use std::fmt;
 use fluffy_base::{Excerpt, ProjectPath};
 use serde::{Deserialize, Serialize};
 
+use crate::paths::{Conventions, PathKind};
 use crate::run::{Extent, Outcome, TestCase, TestRun};
 
 /// How many tests or files a reason names.
@@ -32,6 +37,20 @@ pub struct Red {
     pub(crate) failing: BTreeSet<String>,
     /// Test files that could not be built; tests of each have to run and pass.
     pub(crate) broken: BTreeSet<ProjectPath>,
+    /// Who wrote the tests.
+    #[serde(default)]
+    pub(crate) by: By,
+}
+
+/// Who wrote the tests that fail.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum By {
+    /// The task: all of them have to pass.
+    #[default]
+    Task,
+    /// Somebody before the task: those of some files have to pass, and of no file only a part.
+    Others,
 }
 
 /// Why a run is not red.
@@ -40,6 +59,12 @@ pub enum NotRed {
     /// The task has no test of its own.
     #[error("no test file was written for this task")]
     NoTestWritten,
+    /// The task has no test of its own, and there are others that fail.
+    #[error(
+        "no test file was written for this task, but tests fail that were there before: write code to make \
+         them pass, or first a test of your own ({0})"
+    )]
+    OthersFail(Named),
     /// The run found no test.
     #[error("the run found no test")]
     NoTestRan,
@@ -98,6 +123,61 @@ impl Red {
     pub fn broken(&self) -> &BTreeSet<ProjectPath> {
         &self.broken
     }
+
+    /// What fails in a run from before the task, in files that are frozen while code is written.
+    pub(crate) fn by_others(before: &TestRun) -> Option<Self> {
+        if before.extent() != Extent::Whole {
+            return None;
+        }
+        let conventions = Conventions::default();
+        let is_test = |file: &ProjectPath| conventions.kind(file) == PathKind::Test;
+        let failing = before.cases().filter(|(_, case)| {
+            case.outcome == Outcome::Failed && case.place.as_ref().is_some_and(is_test)
+        });
+        let failing: BTreeSet<String> = failing.map(|(id, _)| id.to_owned()).collect();
+        let broken = before.broken().into_iter().flatten().filter(|file| is_test(file));
+        let broken: BTreeSet<ProjectPath> = broken.cloned().collect();
+        let some = !failing.is_empty() || !broken.is_empty();
+        some.then(|| Self { run: before.clone(), failing, broken, by: By::Others })
+    }
+
+    fn names(&self) -> Named {
+        let files = self.broken.iter().map(ProjectPath::as_str);
+        Named::of(files.chain(self.failing.iter().map(String::as_str)))
+    }
+
+    /// The tests that have to pass in this run.
+    fn must_pass(&self, run: &TestRun) -> Vec<&str> {
+        let all = self.failing.iter().map(String::as_str);
+        let place = |id: &str| self.run.place(id);
+        let begun: BTreeSet<_> = match self.by {
+            By::Task => return all.collect(),
+            By::Others => all.clone().filter(|id| passed(run, id)).filter_map(place).collect(),
+        };
+        let begun_elsewhere = || self.broken.iter().any(|file| has_run(None, file, run));
+        if begun.is_empty() && !begun_elsewhere() {
+            return all.collect();
+        }
+        all.filter(|id| place(id).is_some_and(|place| begun.contains(place))).collect()
+    }
+
+    /// The files of which tests have to run and pass in this run.
+    fn must_run<'a>(&'a self, run: &TestRun) -> impl Iterator<Item = &'a ProjectPath> {
+        let is_left = |file: &ProjectPath| match self.by {
+            By::Task => false,
+            By::Others => run.broken().is_some_and(|files| files.contains(file)),
+        };
+        let all_left = self.failing.is_empty() && self.broken.iter().all(is_left);
+        self.broken
+            .iter()
+            .filter(move |file| all_left || !is_left(file))
+            .collect::<Vec<_>>()
+            .into_iter()
+    }
+}
+
+fn passed(run: &TestRun, id: &str) -> bool {
+    run.outcome(id) == Some(Outcome::Passed)
 }
 
 /// Whether a run is red: a test of this task fails, or a test file of this task cannot be built.
@@ -111,7 +191,8 @@ pub fn red(
     written: &BTreeSet<ProjectPath>,
 ) -> Result<Red, NotRed> {
     if written.is_empty() {
-        return Err(NotRed::NoTestWritten);
+        let others = before.and_then(Red::by_others);
+        return Err(others.map_or(NotRed::NoTestWritten, |red| NotRed::OthersFail(red.names())));
     }
     let failing: Vec<_> = run.cases().filter(|(_, case)| case.outcome == Outcome::Failed).collect();
     let of_task = failing.iter().filter(|(id, case)| is_of_task(before, id, case, written));
@@ -122,8 +203,22 @@ pub fn red(
     let files = run.broken().into_iter().flatten();
     let broken: BTreeSet<_> =
         files.filter(|file| written.contains(*file) && !was_broken(file)).cloned().collect();
+    let by = By::Task;
     if !of_task.is_empty() || !broken.is_empty() {
-        return Ok(Red { run: run.clone(), failing: of_task, broken });
+        return Ok(Red { run: run.clone(), failing: of_task, broken, by });
+    }
+    // Tests that failed before, in files that the task has written again.
+    let again = failing.iter().filter(|(_, case)| is_in(written, case));
+    let again: BTreeSet<String> = again.map(|(id, _)| (*id).to_owned()).collect();
+    let broken: BTreeSet<_> = run
+        .broken()
+        .into_iter()
+        .flatten()
+        .filter(|file| written.contains(*file))
+        .cloned()
+        .collect();
+    if !again.is_empty() || !broken.is_empty() {
+        return Ok(Red { run: run.clone(), failing: again, broken, by });
     }
     Err(match run.broken() {
         Some(files) => {
@@ -139,12 +234,18 @@ pub fn red(
 ///
 /// Without `red`, as in a task that did not begin with tests, only the tests from before count.
 pub fn green(before: Option<&TestRun>, red: Option<&Red>, run: &TestRun) -> Result<(), NotGreen> {
+    let was_broken = |file: &ProjectPath| {
+        before.and_then(TestRun::broken).is_some_and(|files| files.contains(file))
+    };
     if let Some(files) = run.broken() {
-        return Err(NotGreen::BuildFails(Named::tail(files.iter().map(ProjectPath::as_str))));
+        // What could not be built before the task is not held against it; what is red has to be built.
+        let worse = files.is_empty() || red.is_none() || !files.iter().all(was_broken);
+        if worse {
+            return Err(NotGreen::BuildFails(Named::tail(files.iter().map(ProjectPath::as_str))));
+        }
     }
-    let must_pass = red.into_iter().flat_map(|red| &red.failing).map(String::as_str);
-    let passed = |id: &str| run.outcome(id) == Some(Outcome::Passed);
-    refuse(must_pass.filter(|id| !passed(id)), NotGreen::StillRed)?;
+    let must_pass = red.into_iter().flat_map(|red| red.must_pass(run));
+    refuse(must_pass.filter(|id| !passed(run, id)), NotGreen::StillRed)?;
     let excused = |id: &str| before.and_then(|run| run.outcome(id)) == Some(Outcome::Failed);
     let failing = run.cases().filter(|(_, case)| case.outcome == Outcome::Failed);
     refuse(failing.map(|(id, _)| id).filter(|id| !excused(id)), NotGreen::Failing)?;
@@ -157,7 +258,7 @@ pub fn green(before: Option<&TestRun>, red: Option<&Red>, run: &TestRun) -> Resu
     let ran = earlier().filter(|(_, case)| case.outcome != Outcome::Skipped);
     let skipped = ran.filter(|(id, _)| run.outcome(id) == Some(Outcome::Skipped));
     refuse(skipped.map(|(id, _)| id), NotGreen::Skipped)?;
-    let broken = red.into_iter().flat_map(|red| &red.broken);
+    let broken = red.into_iter().flat_map(|red| red.must_run(run));
     let not_run = broken.filter(|file| !has_run(before, file, run));
     refuse(not_run.map(ProjectPath::as_str), NotGreen::NotRun)
 }
@@ -168,12 +269,15 @@ fn is_of_task(
     case: &TestCase,
     written: &BTreeSet<ProjectPath>,
 ) -> bool {
-    let in_written_file = || case.place.as_ref().is_some_and(|place| written.contains(place));
     match before.map(|run| (run.outcome(id), knows_all(run))) {
         Some((Some(Outcome::Failed), _)) => false,
         Some((Some(Outcome::Passed | Outcome::Skipped), _) | (None, true)) => true,
-        Some((None, false)) | None => in_written_file(),
+        Some((None, false)) | None => is_in(written, case),
     }
+}
+
+fn is_in(files: &BTreeSet<ProjectPath>, case: &TestCase) -> bool {
+    case.place.as_ref().is_some_and(|place| files.contains(place))
 }
 
 /// Whether a test that is not in the run was not there.
@@ -181,8 +285,9 @@ fn knows_all(run: &TestRun) -> bool {
     run.extent() == Extent::Whole && run.broken().is_none()
 }
 
-/// Whether tests of a file have run, and all of them passed. Where the runner only knows a test's
-/// directory, the test must not have been there before the task.
+/// Whether tests of a file have run, and none of them failed. Some may be skipped: exercises come with
+/// most of their tests switched off, and what could not be built could not say so. Where the runner only
+/// knows a test's directory, the test must not have been there before the task.
 fn has_run(before: Option<&TestRun>, file: &ProjectPath, run: &TestRun) -> bool {
     let directory = file.parent();
     let is_new = |id: &str| before.is_some_and(|run| knows_all(run) && run.outcome(id).is_none());
@@ -190,8 +295,8 @@ fn has_run(before: Option<&TestRun>, file: &ProjectPath, run: &TestRun) -> bool 
         Some(place) if place == file => true,
         place => place.is_some() && *place == directory && is_new(id),
     };
-    let mut tests = run.cases().filter(of_file).peekable();
-    tests.peek().is_some() && tests.all(|(_, case)| case.outcome == Outcome::Passed)
+    let has = |outcome| run.cases().filter(of_file).any(|(_, case)| case.outcome == outcome);
+    has(Outcome::Passed) && !has(Outcome::Failed)
 }
 
 fn refuse<'a>(

@@ -46,7 +46,7 @@ pub use results::{
     BuildFailure, Counts, MAX_OUTPUT_BYTES, Report, ResultsError, Run, TestId, TestResult, read,
 };
 pub use run::{Extent, MAX_TEST_ID_BYTES, MAX_TESTS, Outcome, RunError, TestCase, TestRun};
-pub use runner::detect::{Project, detect};
+pub use runner::detect::{Project, detect, missing_manifest};
 pub use runner::{Invocation, Pattern, PatternError, Runner, Suite, Support};
 pub use state::{Access, Mode, State};
 pub use type_only::{Languages, MAX_TYPED_BYTES, NotTypeOnly, Rust, TypeOnly, TypeScript, Version};

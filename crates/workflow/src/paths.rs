@@ -26,6 +26,8 @@ pub enum PathKind {
     Source,
     /// A document, a setting or an asset.
     Other,
+    /// What a package manager puts there, runners of tests among it, or what stands in for a runner.
+    Installed,
 }
 
 /// Which files are tests, in any language, and in this project.
@@ -40,6 +42,8 @@ struct Convention {
     endings: &'static [&'static str],
     /// Beginning and end of a test's name, before the ending.
     stems: &'static [(&'static str, &'static str)],
+    /// Whole names, before the ending.
+    names: &'static [&'static str],
     /// Directories of tests, by one component or several.
     directories: &'static [&'static str],
     /// Directories in which those above mean nothing.
@@ -52,58 +56,104 @@ const DIRECTORIES: &[&str] =
 
 const LANGUAGES: &[Convention] = &[
     // A module of unit tests below `src` is compiled with the code around it.
-    Convention { endings: &["rs"], stems: &[], directories: &["tests"], sources: &["src"] },
+    Convention {
+        endings: &["rs"],
+        stems: &[],
+        names: &[],
+        directories: &["tests"],
+        sources: &["src"],
+    },
     Convention {
         endings: &["py", "pyi"],
         stems: &[("test_", ""), ("", "_test")],
+        names: &[],
         directories: &["tests", "test"],
         sources: &[],
     },
     Convention {
         endings: &["js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts"],
-        stems: &[("", ".test"), ("", ".spec"), ("", ".test.d"), ("", ".spec.d")],
+        // The first are jest's and vitest's, the others node's own.
+        stems: &[
+            ("", ".test"),
+            ("", ".spec"),
+            ("", ".test.d"),
+            ("", ".spec.d"),
+            ("", "-test"),
+            ("", "_test"),
+            ("test-", ""),
+        ],
+        names: &["test"],
         directories: &["tests", "test", "__tests__", "__mocks__"],
         sources: &[],
     },
     Convention {
         endings: &["go"],
         stems: &[("", "_test")],
+        names: &[],
         directories: &["testdata"],
         sources: &[],
     },
     Convention {
         endings: &["java", "kt", "kts", "scala", "groovy"],
         stems: &[],
+        names: &[],
         directories: &["src/test", "src/androidTest"],
         sources: &[],
     },
     Convention {
         endings: &["cs", "swift"],
         stems: &[("", "Tests")],
+        names: &[],
         directories: &["Tests", "tests", "test"],
         sources: &[],
     },
     Convention {
         endings: &["rb"],
         stems: &[("", "_test"), ("", "_spec")],
+        names: &[],
         directories: &["spec", "test"],
         sources: &[],
     },
     // What snapshot tests compare with, wherever it lies.
-    Convention { endings: &["snap", "ambr"], stems: &[("", "")], directories: &[], sources: &[] },
+    Convention {
+        endings: &["snap", "ambr"],
+        stems: &[("", "")],
+        names: &[],
+        directories: &[],
+        sources: &[],
+    },
 ];
+
+/// Directories of what is installed, runners of tests among it.
+const INSTALLED: &[&str] =
+    &["node_modules", "site-packages", ".venv", "venv", "__pycache__", ".tox", ".nox"];
+
+/// Endings of what tells Python what is installed; pytest loads every plugin that one of them names.
+const DISTRIBUTIONS: &[&str] = &[".dist-info", ".egg-info", ".egg-link", ".pth"];
+
+/// Python modules that stand in for the runner, or come before it: Python looks beside the tests before it
+/// looks among what is installed.
+const STAND_INS: &[&str] = &["pytest", "_pytest", "pluggy", "sitecustomize", "usercustomize"];
 
 /// Files that decide how tests run. A `*` at the end stands for any rest.
 const RUNNERS: &[&str] = &[
     "conftest.py",
     "pytest.ini",
+    ".pytest.ini",
+    "pytest.toml",
+    ".pytest.toml",
+    "setup.cfg",
     "tox.ini",
     "jest.config.*",
     "jest.setup.*",
+    "vite.config.*",
     "vitest.config.*",
     "vitest.workspace.*",
     "vitest.setup.*",
     ".mocharc*",
+    "babel.config.*",
+    ".babelrc*",
+    ".coveragerc",
     "playwright.config.*",
     "cypress.config.*",
     "nextest.toml",
@@ -155,6 +205,9 @@ impl Conventions {
 
     /// What a file is.
     pub fn kind(&self, path: &ProjectPath) -> PathKind {
+        if is_installed(&path.folded()) {
+            return PathKind::Installed;
+        }
         if is_test(path.as_str()) || self.added.iter().any(|glob| glob.matches(path)) {
             return PathKind::Test;
         }
@@ -185,13 +238,14 @@ impl PathKind {
             Self::Lookalike => "lookalike",
             Self::Source => "source",
             Self::Other => "other",
+            Self::Installed => "installed",
         }
     }
 
     /// Whether it stands with the tests when code is written.
     pub const fn is_frozen_with_tests(self) -> bool {
         match self {
-            Self::Test | Self::Lookalike => true,
+            Self::Test | Self::Lookalike | Self::Installed => true,
             Self::Source | Self::Other => false,
         }
     }
@@ -213,10 +267,20 @@ fn is_test(path: &str) -> bool {
                 stem.strip_prefix(start).is_some_and(|rest| rest.ends_with(end))
             };
             language.stems.iter().any(named)
+                || language.names.contains(&stem)
                 || lies_in(&parts, language.directories, language.sources)
         }
         None => lies_in(&parts, DIRECTORIES, &[]),
     }
+}
+
+fn is_installed(path: &str) -> bool {
+    let module = path.strip_suffix(".py");
+    let stands_in = |module: &str| module.split('/').any(|part| STAND_INS.contains(&part));
+    let installed = |part: &str| {
+        INSTALLED.contains(&part) || DISTRIBUTIONS.iter().any(|end| part.ends_with(end))
+    };
+    path.split('/').any(installed) || module.is_some_and(stands_in)
 }
 
 /// Whether a path begins with a directory of tests, after directories that are not of sources.
@@ -274,6 +338,10 @@ mod tests {
             "src/a.spec.tsx",
             "src/__tests__/a.ts",
             "test/a.mjs",
+            "a-test.js",
+            "lib/a_test.mjs",
+            "test-a.cjs",
+            "test.js",
             "pkg/x_test.go",
             "pkg/testdata/in.go",
             "src/test/java/A.java",
@@ -290,6 +358,8 @@ mod tests {
             "testing.py",
             "src/a.ts",
             "src/contest.ts",
+            "testing.js",
+            "src/latest.js",
             "x.go",
             "src/main/java/ATest.java",
             "Makefile",
@@ -310,10 +380,27 @@ mod tests {
             ".config/nextest.toml",
             ".cargo/config.toml",
             "vitest.config.ts",
+            "setup.cfg",
+            ".pytest.ini",
             "tests",
             ".mocharc.json",
         ];
         check(PathKind::Test, &tests);
+    }
+
+    #[test]
+    fn a_runner_and_what_stands_in_for_it_is_neither_test_nor_code() {
+        let installed = [
+            "node_modules/jest/bin/jest.js",
+            "web/Node_Modules/a.js",
+            "web/.venv/bin/python3",
+            "pytest.py",
+            "src/_pytest/runner.py",
+            "tests/sitecustomize.py",
+            "forge-1.0.dist-info/entry_points.txt",
+        ];
+        check(PathKind::Installed, &installed);
+        check(PathKind::Source, &["src/my_pytest.py", "plugins/pytest_x.py", "venv.py"]);
     }
 
     #[test]

@@ -130,6 +130,11 @@ impl TestRun {
         self.cases.get(id).map(|case| case.outcome)
     }
 
+    /// Where a test stands, if that is known.
+    pub(crate) fn place(&self, id: &str) -> Option<&ProjectPath> {
+        self.cases.get(id).and_then(|case| case.place.as_ref())
+    }
+
     /// The files that kept it from being built; nothing if it was built.
     pub fn broken(&self) -> Option<&BTreeSet<ProjectPath>> {
         self.broken.as_ref()

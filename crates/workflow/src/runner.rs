@@ -120,6 +120,19 @@ impl Pattern {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The pattern as a regular expression for itself. Node gives the pattern to the process of every file, and
+    /// each would fail by one that it cannot read, as if its tests could not be loaded.
+    fn literal(&self) -> String {
+        let mut text = String::new();
+        for char in self.0.chars() {
+            if "\\^$.*+?()[]{}|/".contains(char) {
+                text.push('\\');
+            }
+            text.push(char);
+        }
+        text
+    }
 }
 
 impl Suite {
@@ -218,6 +231,8 @@ impl Suite {
             Runner::Pytest => {
                 call.argv =
                     words(&["python3", "-m", "pytest", "-p", "no:cacheprovider", "--color=no"]);
+                // A file that cannot be imported keeps the others from running otherwise.
+                call.argv.push("--continue-on-collection-errors".to_owned());
                 call.argv.extend(words(&["-o", "junit_family=xunit1", "-o", "junit_logging=no"]));
                 let report = format!("{reports}/report.xml");
                 call.argv.push(format!("--junitxml={report}"));
@@ -227,9 +242,12 @@ impl Suite {
             Runner::Node => {
                 let report = format!("{reports}/report.jsonl");
                 call.argv = words(&["node", "--test"]);
+                call.argv.push(format!("--require={reports}/{NODE_REPORTER_NAME}"));
                 call.argv.push(format!("--test-reporter={reports}/{NODE_REPORTER_NAME}"));
                 call.argv.push(format!("--test-reporter-destination={report}"));
-                call.argv.extend(chosen("--test-name-pattern="));
+                let names =
+                    pattern.map(|pattern| format!("--test-name-pattern={}", pattern.literal()));
+                call.argv.extend(names);
                 call.argv.extend(self.extra.iter().cloned());
                 call.report = Some(report);
                 call.support = Some(Support { name: NODE_REPORTER_NAME, text: NODE_REPORTER });

@@ -193,6 +193,19 @@ impl Workflow {
         self.task.red.as_ref()
     }
 
+    /// Whether tests that were there before the task fail, and the task has none of its own: the code for
+    /// them may be written once the model says that no test is to come ([`Event::TestsCompleted`]).
+    pub fn has_failing_tests_of_others(&self) -> bool {
+        self.red_by_others().is_some()
+    }
+
+    fn red_by_others(&self) -> Option<Red> {
+        let waits = self.state == State::TestWriting
+            && self.access == Access::Write
+            && self.written_tests().is_empty();
+        self.task.before.as_ref().filter(|_| waits).and_then(Red::by_others)
+    }
+
     /// Whether there is a run from before the task to hold others against. Without one, tests that
     /// were there before and are taken out before the first failing run are not missed; the project's
     /// own tree can be run for it at any time before code is written.
@@ -330,7 +343,11 @@ impl Workflow {
         Ok(Step::to(self.state))
     }
 
-    fn tests_completed(&self) -> Answered {
+    fn tests_completed(&mut self) -> Answered {
+        if let Some(red) = self.red_by_others() {
+            self.task.red = Some(red);
+            return Ok(Step::to(State::CodeWriting));
+        }
         match self.state {
             State::RetroactiveTesting if self.has_changed(PathKind::Test) => {
                 Ok(Step::to(State::Validating))

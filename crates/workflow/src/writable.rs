@@ -58,6 +58,10 @@ impl Standing {
             (State::TestWriting | State::RetroactiveTesting, PathKind::Lookalike) => {
                 Writable::No(LOOKALIKE)
             }
+            (
+                State::TestWriting | State::CodeWriting | State::RetroactiveTesting,
+                PathKind::Installed,
+            ) => Writable::No(INSTALLED),
             (State::TestWriting, PathKind::Source | PathKind::Other) => unless_exempt(NO_RED),
             (State::CodeWriting, PathKind::Test | PathKind::Lookalike) => Writable::No(FROZEN),
             (State::CodeWriting, PathKind::Source | PathKind::Other) => Writable::Yes,
@@ -86,12 +90,16 @@ const PLANNING: Frozen = Frozen {
 };
 const NO_RED: Frozen = Frozen {
     why: "no test of this task has failed yet, and code comes after a failing test",
-    instead: "write a test for the change and run it with `test.run`; for files that need no test, \
-              call `workflow.request_exemption`",
+    instead: "write a test for the change and run it with `test.run`, or run the project's own tests if \
+              they fail for it; for files that need no test, call `workflow.request_exemption`",
 };
 const LOOKALIKE: Frozen = Frozen {
     why: "its name differs from a test's only in case or spelling",
     instead: "write the name of the test exactly as your language's convention has it",
+};
+const INSTALLED: Frozen = Frozen {
+    why: "it belongs to what is installed, or would stand in for what runs the tests",
+    instead: "write the project's own files; the user installs what they need",
 };
 const FROZEN: Frozen = Frozen {
     why: "tests, and what decides how they run, are read-only while code is written",

@@ -1,7 +1,7 @@
 //! How a task looks while it runs: to people at a terminal, in a log, and to programs.
 //!
-//! **Invariant.** Nothing that a model, a project or a tool wrote reaches a terminal before [`inert`] or
-//! [`sanitised`](fluffy_base::sanitised) has looked at it.
+//! **Invariant.** Nothing that a model, a project or a tool wrote reaches a terminal before `inert` or
+//! `sanitised` has looked at it.
 //!
 //! **Invariant.** While a task runs, no line is wider than the screen, so that a status line can be taken
 //! away again and nothing scrolls by itself. How it ended is told whole.

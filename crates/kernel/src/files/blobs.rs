@@ -2,20 +2,29 @@
 //!
 //! **Invariant.** A name is the SHA-256 of what lies under it: a blob is written beside and renamed, never
 //! changed, and checked when it is read.
+//!
+//! **Invariant.** They have a bound together, whoever fills them and however often.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use fluffy_base::{Digest, Hasher};
 use rustix::fs::{CWD, Mode, OFlags, openat, renameat};
 
 use super::Stored;
 
+/// The most bytes that are kept in one directory. What a command left is kept before it is judged, so that a
+/// model could otherwise fill the disk with files that nobody takes.
+const ROOM: u64 = 8 << 30;
+
 /// A directory of contents.
 #[derive(Debug)]
 pub struct Blobs {
     dir: PathBuf,
+    /// How many more bytes are kept.
+    room: AtomicU64,
 }
 
 /// Why a content could not be kept or given back.
@@ -34,6 +43,9 @@ pub enum BlobError {
     /// What lies there is something else.
     #[error("the content `{0}` was changed on disk")]
     Changed(Digest),
+    /// There is no room for it.
+    #[error("the session has kept {} GiB of contents, and keeps no more", ROOM >> 30)]
+    Full,
     /// The directory cannot be made.
     #[error("the directory for contents cannot be made")]
     Directory(#[source] io::Error),
@@ -45,7 +57,13 @@ impl Blobs {
         use std::os::unix::fs::DirBuilderExt as _;
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
         made.map_err(BlobError::Directory)?;
-        Ok(Self { dir: dir.to_owned() })
+        let mut kept = 0_u64;
+        for entry in std::fs::read_dir(dir).map_err(BlobError::Directory)? {
+            // What is gone meanwhile takes no room.
+            let found = entry.and_then(|entry| entry.metadata()).map_or(0, |found| found.len());
+            kept = kept.saturating_add(found);
+        }
+        Ok(Self { dir: dir.to_owned(), room: AtomicU64::new(ROOM.saturating_sub(kept)) })
     }
 
     /// Keeps a content. One that is kept already is not written again.
@@ -56,6 +74,10 @@ impl Blobs {
         if path.exists() {
             return Ok(stored);
         }
+        let taken = self.room.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |room| {
+            room.checked_sub(stored.bytes)
+        });
+        taken.map_err(|_room| BlobError::Full)?;
         let failed = |source| BlobError::Io { digest, action: "kept", source };
         let beside = self.dir.join(format!("{digest}.{:?}", std::thread::current().id()));
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
@@ -118,6 +140,20 @@ fn hash(file: &mut File, expected: u64) -> io::Result<Option<Digest>> {
 #[expect(clippy::disallowed_methods, reason = "tests make the files they read")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_more_is_kept_than_there_is_room_for_and_what_is_kept_counts_after_a_restart() {
+        let dir = tempfile::tempdir().unwrap();
+        let blobs = Blobs::open(dir.path()).unwrap();
+        blobs.put(b"hello", false).unwrap();
+        assert_eq!(blobs.room.load(Ordering::SeqCst), ROOM - 5);
+        let blobs = Blobs::open(dir.path()).unwrap();
+        assert_eq!(blobs.room.load(Ordering::SeqCst), ROOM - 5);
+        blobs.room.store(3, Ordering::SeqCst);
+        assert!(matches!(blobs.put(b"worlds", false), Err(BlobError::Full)));
+        blobs.put(b"hello", true).unwrap();
+        blobs.put(b"abc", false).unwrap();
+    }
 
     #[test]
     fn a_content_is_given_back_and_a_changed_one_is_refused() {

@@ -28,6 +28,7 @@ mod run;
 mod settings;
 mod status;
 mod store;
+mod tracked;
 
 use std::io;
 use std::path::PathBuf;

@@ -583,5 +583,6 @@ fn io_error(error: BlobError) -> io::Error {
     match error {
         BlobError::Io { source, .. } | BlobError::Directory(source) => source,
         BlobError::Changed(_) => io::Error::new(io::ErrorKind::InvalidData, error),
+        BlobError::Full => io::Error::new(io::ErrorKind::StorageFull, error),
     }
 }

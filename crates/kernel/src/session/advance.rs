@@ -52,6 +52,9 @@ impl Session {
 
     fn go_to_end(&self, summary: &str) -> TaskStatus {
         self.desk.change().set(|inside| inside.progress.stuck = None);
+        if let Some(missing) = self.refusal() {
+            return TaskStatus::Working { missing };
+        }
         for _step in 0..MOST_STEPS {
             let before = self.state();
             let moved = match before {
@@ -68,12 +71,16 @@ impl Session {
                 State::Validating => self.validate(),
                 State::Reviewing => {
                     self.review();
-                    Ok(())
+                    self.refusal().map_or(Ok(()), Err)
                 }
                 State::Committing => self.commit(Some(summary)),
             };
             if let Err(missing) = moved {
                 return TaskStatus::Working { missing };
+            }
+            // Work that failed to be validated went back, and would fail again.
+            if matches!(before, State::Validating) && self.state() != State::Reviewing {
+                break;
             }
             if self.state() == before {
                 break;
@@ -109,31 +116,53 @@ impl Session {
         self.desk.look().has_changes()
     }
 
+    /// What the session does by itself. Whoever asked for the end is told what is missing, and not which step
+    /// was tried.
     fn happens(&self, event: Event) -> Result<(), String> {
+        let tried = self.desk.look().workflow.clone().apply(event.clone());
+        if let Err(error) = tried {
+            return Err(format!("{}; {}", error.why, error.fix));
+        }
         self.desk.happened(&*self.kernel, event).map(drop).map_err(|error| error.0)
     }
 
+    /// Runs the tests once. What keeps the work from going further is told, and not tried again.
     fn validate(&self) -> Result<(), String> {
-        let receipt = self.submit(&self.own_id(), "test.run", Json::empty_object());
-        accepted(receipt).map(drop)
+        let found = accepted(self.submit(&self.own_id(), "test.run", Json::empty_object()))?;
+        let hindrance = found.as_ref().and_then(|found| found.value().get("not_further"));
+        match hindrance.and_then(Value::as_str) {
+            Some(why) => Err(format!("the tests were run, and the work is not done: {why}")),
+            None => Ok(()),
+        }
     }
 
     /// Has the finished work judged, and merges it if the answer is yes.
     pub(super) fn review(&self) -> Map<String, Value> {
-        let told = match self.propose() {
-            Ok(files) => {
-                json!({ "merged": files, "next": next_step(State::Committing, self.mode()) })
-            }
+        let mut told = match self.propose() {
+            Ok(files) => json!({ "merged": files }),
             Err(why) => {
                 self.reject(&why);
-                let (state, mode) = (self.state(), self.mode());
-                json!({ "rejected": why, "state": state.name(), "next": next_step(state, mode) })
+                json!({ "rejected": why })
             }
         };
-        [("merge".to_owned(), told)].into_iter().collect()
+        let (state, mode) = (self.state(), self.mode());
+        if let Value::Object(members) = &mut told {
+            members.insert("next".to_owned(), json!(next_step(state, mode)));
+        }
+        let members = [("merge".to_owned(), told), ("state".to_owned(), json!(state.name()))];
+        members.into_iter().collect()
+    }
+
+    /// Why this very work was not agreed to, if it was not; only other work is tried again.
+    fn refusal(&self) -> Option<String> {
+        let inside = self.desk.look();
+        inside.refusal().map(|why| format!("the merge was not agreed to: {why}"))
     }
 
     fn propose(&self) -> Result<Vec<String>, String> {
+        if let Some(why) = self.desk.look().refusal() {
+            return Err(why.to_owned());
+        }
         let (plan, mut reasons) = self.plan()?;
         self.hooks_agree()?;
         let paths = plan.operations().iter().map(|operation| operation.path.to_string());
@@ -217,7 +246,10 @@ impl Session {
         let entry = Entry::MergeRejected { why: why.to_owned() };
         // What cannot be recorded halts the kernel, and the next request says so.
         let _recorded = self.record(&entry);
-        self.desk.change().set(|inside| inside.progress.rejected = Some(why.to_owned()));
+        self.desk.change().set(|inside| {
+            inside.progress.rejected = Some(why.to_owned());
+            inside.progress.refused_work = Some(inside.staging.files());
+        });
         let _moved = self.happens(Event::ReviewAnswered(Answer::Rejected));
     }
 

@@ -19,7 +19,7 @@ use fluffy_workflow::{
 use super::advance::next_step;
 use super::entry::{Entry, Merged};
 use super::open::CommitOptions;
-use crate::files::{Staged, Tree, View};
+use crate::files::{Staged, StagedFiles, Tree, View};
 use crate::git::{Git, GitOptions};
 use crate::staging::{Layer, SCRATCH, Staging, Step};
 use crate::tools::Views;
@@ -43,6 +43,8 @@ pub(crate) struct Desk {
     pub(crate) git: Git,
     /// How commits are made.
     pub(crate) commits: CommitOptions,
+    /// Whether the repository keeps files that must not be read, once that was asked.
+    pub(crate) keeps_hidden: OnceLock<bool>,
     /// Held by whoever changes something, from looking to done.
     changing: Mutex<()>,
     inside: RwLock<Inside>,
@@ -70,6 +72,8 @@ pub(crate) struct Progress {
     pub(crate) refused: u64,
     /// Why the last merge was not agreed to, until one is.
     pub(crate) rejected: Option<String>,
+    /// What it would have merged: nobody is asked the same twice.
+    pub(crate) refused_work: Option<StagedFiles>,
     /// What untested work has cost, in words.
     pub(crate) debt: Option<String>,
     /// What kept the work from its end when that was last tried.
@@ -82,6 +86,12 @@ impl Inside {
     /// Whether something waits to be merged or committed.
     pub(crate) fn has_changes(&self) -> bool {
         !self.staging.files().is_empty() || !self.progress.uncommitted.is_empty()
+    }
+
+    /// Why this very work was not agreed to, if it was not.
+    pub(crate) fn refusal(&self) -> Option<&str> {
+        let same = self.progress.refused_work.as_ref() == Some(&self.staging.files());
+        self.progress.rejected.as_deref().filter(|_| same)
     }
 
     /// What keeps the task from being done, in words for the model.
@@ -127,6 +137,7 @@ impl Desk {
             test_command,
             git,
             commits,
+            keeps_hidden: OnceLock::new(),
             changing,
             inside,
         }
@@ -203,8 +214,7 @@ impl Desk {
         if let Some(change) = step.changes.iter().find(|change| is_built(&view, &change.path)) {
             let path = &change.path;
             return Err(ToolError(format!(
-                "`{path}` lies where builds and installations put their files, which no task writes: what \
-                 tests find there must be what was built"
+                "`{path}` lies where Cargo builds, and what tests find there must be what was built"
             )));
         }
         let changes = step.changes.iter().map(|change| self.judged(&view, change));
@@ -338,21 +348,17 @@ impl Changing<'_> {
     }
 }
 
-/// Whether a path lies in a directory that builds or installations fill. Planted there, a file could make a run of
-/// tests say what is not so.
+/// Whether a path lies where Cargo builds. Planted there, a file could make a run of tests say what is not so. What
+/// other languages install or compile has names of its own, which the workflow's gate knows.
 fn is_built(view: &View, path: &ProjectPath) -> bool {
-    let above = std::iter::successors(path.parent(), ProjectPath::parent);
-    above.into_iter().any(|directory| match directory.file_name() {
-        "__pycache__" | "node_modules" | ".venv" | "venv" | "site-packages" => true,
-        // A common word, unless Cargo builds there.
-        "target" => {
-            let beside = directory.parent().map_or_else(
-                || ProjectPath::parse("Cargo.toml"),
-                |parent| parent.join("Cargo.toml"),
-            );
-            beside.is_ok_and(|manifest| matches!(view.look(&manifest), Ok(Some(_))))
-        }
-        _other => false,
+    let mut above = std::iter::successors(path.parent(), ProjectPath::parent);
+    above.any(|directory| {
+        let beside = match directory.parent() {
+            None => ProjectPath::parse("Cargo.toml"),
+            Some(parent) => parent.join("Cargo.toml"),
+        };
+        let builds = |manifest| matches!(view.look(&manifest), Ok(Some(_)));
+        directory.file_name() == "target" && beside.is_ok_and(builds)
     })
 }
 

@@ -11,6 +11,7 @@ use fluffy_workflow::{Access, Event, InvalidTransition, Mode, State, Workflow};
 use serde_json::Value;
 
 use super::desk::Progress;
+use super::router::is_change;
 use super::{CallAnswer, Entry, Merged};
 use crate::staging::Step;
 
@@ -197,6 +198,7 @@ impl Fold {
             }
             Entry::Turn { turn } => self.turns.push(TurnRecord { turn, answers: BTreeMap::new() }),
             Entry::Answered { call, answer } => {
+                self.progress.refused += u64::from(!answer.success && is_change(&answer.tool));
                 if let Some(turn) = self.turns.last_mut() {
                     turn.answers.insert(call, answer);
                 }
@@ -208,7 +210,11 @@ impl Fold {
                 }
                 self.settled = self.happened.len();
             }
-            Entry::MergeRejected { why } => self.progress.rejected = Some(why),
+            Entry::MergeRejected { why } => {
+                // It was begun and given up: what it would have made of the files means nothing any more.
+                self.merging = None;
+                self.progress.rejected = Some(why);
+            }
             Entry::CommitDone { commit } => self.progress.commit(commit),
             Entry::Rewound { to } => self.rewind(to),
             Entry::Completed { summary } => self.progress.done = Some(summary),
@@ -242,7 +248,9 @@ impl Progress {
     /// Files are in the project.
     pub(crate) fn merge(&mut self, files: Vec<Merged>) {
         self.merged.extend(files.iter().cloned());
-        self.uncommitted = files;
+        // What was merged before a crash and is not committed yet waits still.
+        self.uncommitted.retain(|known| files.iter().all(|file| file.path != known.path));
+        self.uncommitted.extend(files);
         self.rejected = None;
     }
 
@@ -250,5 +258,52 @@ impl Progress {
     pub(crate) fn commit(&mut self, commit: Option<String>) {
         self.commits.extend(commit);
         self.uncommitted.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fluffy_base::{Digest, ProjectPath};
+
+    use super::*;
+    use crate::files::Stored;
+
+    fn merged(path: &str) -> Merged {
+        let now = Stored { digest: Digest::of(b"a"), bytes: 1, executable: false };
+        Merged { path: ProjectPath::parse(path).unwrap(), now: Some(now), before: false }
+    }
+
+    #[test]
+    fn what_was_merged_before_a_crash_waits_for_its_commit_whatever_is_merged_next() {
+        let mut fold = Fold::default();
+        let plan = String::new();
+        fold.add(1, Entry::Merging { files: vec![merged("a")], plan: plan.clone() });
+        fold.add(2, Entry::MergeDone);
+        // The process died before the work moved on, so it was reviewed again, with nothing left to merge.
+        fold.add(3, Entry::Merging { files: Vec::new(), plan });
+        fold.add(4, Entry::MergeDone);
+        assert_eq!(fold.progress.uncommitted, [merged("a")]);
+    }
+
+    #[test]
+    fn a_merge_that_was_given_up_is_not_taken_for_done() {
+        let mut fold = Fold::default();
+        fold.add(1, Entry::Merging { files: vec![merged("a")], plan: String::new() });
+        fold.add(2, Entry::MergeRejected { why: "changed".to_owned() });
+        assert!(fold.merging.is_none());
+    }
+
+    #[test]
+    fn a_refusal_is_remembered_over_a_restart() {
+        let mut fold = Fold::default();
+        let answer = CallAnswer {
+            id: "1".to_owned(),
+            tool: "fs.write".to_owned(),
+            allowed: false,
+            success: false,
+            content: Value::Null,
+        };
+        fold.add(1, Entry::Answered { call: "1".to_owned(), answer });
+        assert_eq!(fold.progress.refused, 1);
     }
 }

@@ -128,6 +128,10 @@ impl Session {
         // What is not known will be refused, and touches nothing.
         let Some(found) = found else { return Touch::Reads(Vec::new(), false) };
         match (found.subject(&call.arguments), found.effect()) {
+            // It may take the work further, which what stands after it in the turn is judged by.
+            (Ok(subject), _) if is_change(&call.tool) && self.is_early_code(&subject) => {
+                Touch::Anything
+            }
             (Err(_), _) => Touch::Reads(Vec::new(), false),
             (Ok(subject), Effect::None) => Touch::Reads(subject.paths, subject.root),
             (Ok(subject), Effect::Some) if subject.changes && !subject.root => {
@@ -224,9 +228,12 @@ impl Session {
 
     /// Submits a request of the model's.
     pub(super) fn submit(&self, id: &str, tool: &str, arguments: Json) -> KernelReceipt {
-        let intent = match self.path_of(tool, &arguments) {
-            Some(path) => format!("{} {path}", Excerpt::new(tool, SHOWN)),
-            None => format!("call {}", Excerpt::new(tool, SHOWN)),
+        let name = Excerpt::new(tool, SHOWN);
+        let paths = self.subject(tool, &arguments).map(|subject| subject.paths).unwrap_or_default();
+        let intent = match paths.as_slice() {
+            [] => format!("call {name}"),
+            [path] => format!("{name} {path}"),
+            several => format!("{name} of {} files", several.len()),
         };
         let mut request = KernelRequest::call(id, MODEL, &intent, tool, arguments);
         request.ts_ms = i64::try_from(self.clock.now_ms()).unwrap_or(i64::MAX);
@@ -256,6 +263,22 @@ impl Session {
             // Should it fail, the gate says why nothing is written while planning.
             let _moved = self.desk.happened(&*self.kernel, Event::PlanCompleted);
         }
+        // A model that begins with code where tests fail already has no test to add.
+        let has_tests = self.desk.look().workflow.has_failing_tests_of_others();
+        if has_tests && self.is_early_code(&subject) {
+            let _moved = self.desk.happened(&*self.kernel, Event::TestsCompleted);
+        }
+    }
+
+    /// Whether this is code, and not exempt, before any code may be written.
+    fn is_early_code(&self, subject: &Subject) -> bool {
+        let inside = self.desk.look();
+        let is_code = |path: &ProjectPath| {
+            !self.desk.conventions.kind(path).is_frozen_with_tests()
+                && inside.workflow.exempts(path) == Exempt::No
+        };
+        matches!(inside.workflow.state(), State::Planning | State::TestWriting)
+            && subject.paths.iter().any(is_code)
     }
 
     fn subject(&self, tool: &str, arguments: &Json) -> Option<Subject> {
@@ -333,7 +356,7 @@ fn lost(call: &ModelCall) -> CallAnswer {
 }
 
 /// Whether a call changes files that it names.
-fn is_change(tool: &str) -> bool {
+pub(super) fn is_change(tool: &str) -> bool {
     matches!(tool, "fs.write" | "fs.edit" | "fs.delete")
 }
 

@@ -42,6 +42,10 @@ impl Tool for Merge {
         if digest != text(params, "plan")? {
             return Err(ToolError("the files were changed since they were judged".to_owned()));
         }
+        // Should the workflow have something against it, it must say so before and not after.
+        let approved = Event::ReviewAnswered(Answer::Approved);
+        let asked = self.0.look().workflow.clone().apply(approved.clone());
+        asked.map_err(|error| ToolError(format!("{error}; {}", error.fix)))?;
         let files = plan.operations().iter().map(|operation| Merged {
             path: operation.path.clone(),
             now: operation.new.file(),
@@ -54,7 +58,7 @@ impl Tool for Merge {
         clerk.record(Entry::MergeDone.note()?)?;
         let count = files.len();
         self.0.merged(files)?;
-        self.0.happened(clerk, Event::ReviewAnswered(Answer::Approved))?;
+        self.0.happened(clerk, approved)?;
         Ok(json!({ "files": count }))
     }
 

@@ -2,6 +2,9 @@
 //!
 //! **Invariant.** Only what the kernel's own runs found counts. What was there before the task is found out by
 //! running the project as it is, without the session's changes.
+//!
+//! **Invariant.** What the model chooses makes no test fail: where it gave a pattern or a time, a suite that told
+//! nothing, because its runner could not read the one or had not enough of the other, makes the run none.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -9,18 +12,25 @@ use std::sync::Arc;
 
 use fluffy_base::{Event as Told, Json, ProjectPath, Span};
 use fluffy_workflow::{
-    Event, Extent, Lines, Outcome, Pattern, Project, State, Suite, TestRun, Transition, detect,
+    Event, Extent, Lines, Outcome, PathKind, Pattern, Project, State, Suite, TestRun, Transition,
+    detect, missing_manifest,
 };
 use serde_json::{Value, json};
 
 use super::Views as _;
-use crate::files::{StagedFiles, View};
+use crate::files::{Found, Staged, StagedFiles, Tree, View};
 use crate::session::{Desk, failed};
 use crate::workshop::{Measured, Sight, TestPlan, Tested, TestsError};
 use crate::{Clerk, Effect, May, Tool, ToolError, ToolSpec};
 
+/// Where git keeps what it keeps.
+const GIT: &str = ".git";
+
 /// How many failures the event for watchers names.
 const TOLD: usize = 100;
+
+/// How many tests without a manifest the model is told.
+const WAITING_TOLD: usize = 3;
 
 /// Runs the project's tests.
 pub(crate) struct RunTests(pub(crate) Arc<Desk>);
@@ -38,6 +48,8 @@ struct Look {
     suites: Vec<Suite>,
     files: BTreeSet<ProjectPath>,
     hidden: Vec<ProjectPath>,
+    /// Tests that the session wrote and nothing can run yet, each with the manifest that is missing.
+    waiting: Vec<(ProjectPath, ProjectPath)>,
 }
 
 impl Tool for RunTests {
@@ -72,15 +84,16 @@ impl Tool for RunTests {
         let wants_baseline =
             !known && matches!(state, State::Planning | State::TestWriting | State::Exploring);
         let look = desk.see(&view, vec![layer.path().to_owned()])?;
-        let before = (wants_baseline && !untouched).then(|| {
+        let bare = (wants_baseline && !untouched).then(|| {
             let bare =
                 View::new(Arc::clone(&view.tree), Arc::clone(&view.blobs), StagedFiles::default());
             desk.see(&bare, Vec::new())
         });
         // Both at the same time: neither sees the other.
         let (tested, baseline) = std::thread::scope(|scope| {
-            let baseline = before.map(|look| {
-                let all = Wanted { pattern: None, timeout: wanted.timeout, coverage: false };
+            let baseline = bare.map(|look| {
+                // How long it may take is not the model's to say: what it does not tell was not there before.
+                let all = Wanted { pattern: None, timeout: None, coverage: false };
                 scope.spawn(move || desk.test(&look?, &all))
             });
             let tested = desk.test(&look, &wanted);
@@ -92,12 +105,15 @@ impl Tool for RunTests {
         });
         drop(layer);
         if let Some(baseline) = baseline {
-            desk.happened(clerk, Event::BaselineRan(baseline?.run))?;
+            desk.happened(clerk, Event::BaselineRan(before(&baseline?)?))?;
         }
         let tested = tested?;
         desk.tell(&tested);
+        if tested.silent && wanted.is_narrowed() {
+            return Err(no_run(&tested));
+        }
         if wants_baseline && untouched && tested.run.extent() == Extent::Whole {
-            desk.happened(clerk, Event::BaselineRan(tested.run.clone()))?;
+            desk.happened(clerk, Event::BaselineRan(before(&tested)?))?;
         }
         let transition = desk.happened(clerk, Event::TestsRan(tested.run.clone()))?;
         Ok(answer(&tested, &transition))
@@ -116,6 +132,36 @@ impl Wanted {
     }
 }
 
+impl Wanted {
+    /// Whether the model said which tests to run, or for how long.
+    fn is_narrowed(&self) -> bool {
+        self.pattern.is_some() || self.timeout.is_some()
+    }
+}
+
+/// A run as one from before the task: where a suite told nothing, not every test that was there is in it.
+fn before(tested: &Tested) -> Result<TestRun, ToolError> {
+    if !tested.silent {
+        return Ok(tested.run.clone());
+    }
+    let cases = tested.run.cases().map(|(id, case)| (id.to_owned(), case.clone()));
+    let run = TestRun::new(Extent::Part, cases).map_err(|error| failed(&error))?;
+    let broken = tested.run.broken().cloned();
+    Ok(match broken {
+        Some(files) => run.broken_by(files),
+        None => run,
+    })
+}
+
+/// What the model is told of a run that tells nothing because of what it chose.
+fn no_run(tested: &Tested) -> ToolError {
+    ToolError(format!(
+        "a test runner told nothing, so the run counts for nothing; call `test.run` without a pattern and \
+         a time limit\n{}",
+        tested.summary
+    ))
+}
+
 impl Desk {
     /// Looks at the project as one view has it.
     fn see(&self, view: &View, layers: Vec<PathBuf>) -> Result<Look, ToolError> {
@@ -125,14 +171,35 @@ impl Desk {
             None => detect(&Project { files: &files, texts: &texts }),
         };
         let hidden = self.hidden(view)?;
-        Ok(Look { layers, suites, files: files.into_iter().collect(), hidden })
+        let files: BTreeSet<ProjectPath> = files.into_iter().collect();
+        let written = view.staged.iter().filter(|(_, staged)| matches!(staged, Staged::File(_)));
+        let tests = written.filter(|(path, _)| self.conventions.kind(path) == PathKind::Test);
+        let waiting =
+            tests.filter_map(|(path, _)| Some((path.clone(), missing_manifest(path, &files)?)));
+        let waiting = waiting.collect();
+        Ok(Look { layers, suites, files, hidden, waiting })
     }
 
     /// What the rules do not let the model read, and so no job may see.
     pub(crate) fn hidden(&self, view: &View) -> Result<Vec<ProjectPath>, ToolError> {
         let mut files = view.all_files().map_err(|error| failed(&error))?.files;
         files.retain(|path| self.may("fs.read", path) != May::Yes);
+        files.extend(self.hidden_of_git(&view.tree));
         Ok(files)
+    }
+
+    /// The same of what git keeps: all of it where the contents of such a file are among it, or that is not known.
+    fn hidden_of_git(&self, tree: &Tree) -> Option<ProjectPath> {
+        let denied = |path: &ProjectPath| self.may("fs.read", path) != May::Yes;
+        let git = ProjectPath::parse(GIT).ok()?;
+        if matches!(tree.look(&git), Ok(None)) {
+            return None;
+        }
+        let keeps = *self.keeps_hidden.get_or_init(|| self.git.keeps(&denied).unwrap_or(true));
+        let config = git.join("config").ok().filter(|config| {
+            denied(config) && matches!(tree.look(config), Ok(Some(Found::File { .. })))
+        });
+        if keeps { Some(git) } else { config }
     }
 
     fn test(&self, look: &Look, wanted: &Wanted) -> Result<Tested, ToolError> {
@@ -146,11 +213,12 @@ impl Desk {
             files: &look.files,
         };
         let watcher: Arc<dyn fluffy_sandbox::Watcher> = Arc::new(());
-        match self.workshop.test(&sight, &plan, &watcher) {
+        let tested = match self.workshop.test(&sight, &plan, &watcher) {
             // A project without tests has none that could fail.
             Err(TestsError::NoSuite) => nothing(wanted),
             tested => tested.map_err(|error| failed(&error)),
-        }
+        };
+        tested.map(|tested| look.with_waiting(tested))
     }
 
     /// The coverage of the project as it is, without the session's changes.
@@ -185,6 +253,23 @@ impl Desk {
     }
 }
 
+impl Look {
+    /// A test that nothing can run yet is a test that cannot be built.
+    fn with_waiting(&self, mut tested: Tested) -> Tested {
+        if self.waiting.is_empty() {
+            return tested;
+        }
+        let known = tested.run.broken().cloned().unwrap_or_default();
+        let waiting = self.waiting.iter().map(|(test, _)| test.clone());
+        tested.run = tested.run.broken_by(known.into_iter().chain(waiting));
+        let told = self.waiting.iter().take(WAITING_TOLD).map(|(test, manifest)| {
+            format!("`{test}` cannot be run: there is no `{manifest}` yet")
+        });
+        tested.summary.problems.extend(told);
+        tested
+    }
+}
+
 /// Files that could not be built, so that none of their tests ran.
 fn broken(run: &TestRun) -> impl Iterator<Item = &ProjectPath> {
     run.broken().into_iter().flatten()
@@ -199,7 +284,8 @@ fn failures(tested: &Tested) -> usize {
 fn nothing(wanted: &Wanted) -> Result<Tested, ToolError> {
     let extent = if wanted.pattern.is_some() { Extent::Part } else { Extent::Whole };
     let run = TestRun::new(extent, []).map_err(|error| failed(&error))?;
-    Ok(Tested { run, summary: crate::workshop::TestSummary::default(), coverage: Vec::new() })
+    let summary = crate::workshop::TestSummary::default();
+    Ok(Tested { run, summary, coverage: Vec::new(), silent: false })
 }
 
 /// What the model is told of a run.
@@ -213,7 +299,9 @@ fn answer(tested: &Tested, transition: &Transition) -> Value {
     });
     let Value::Object(members) = &mut told else { return told };
     if !summary.failures.is_empty() {
-        let failures = summary.failures.iter();
+        // Messages are kept on one line, with their line ends written out.
+        let failures =
+            summary.failures.iter().map(|(id, message)| (id, message.replace("\\n", "\n")));
         let failures: Vec<Value> =
             failures.map(|(id, message)| json!({ "test": id, "message": message })).collect();
         members.insert("failures".to_owned(), failures.into());
@@ -221,7 +309,7 @@ fn answer(tested: &Tested, transition: &Transition) -> Value {
     if !summary.problems.is_empty() {
         members.insert("problems".to_owned(), json!(summary.problems));
     }
-    if summary.suites.is_empty() {
+    if summary.suites.is_empty() && summary.problems.is_empty() {
         members.insert("note".to_owned(), json!("the project has no tests that are known here"));
     }
     if let Some(hindrance) = &transition.hindrance {

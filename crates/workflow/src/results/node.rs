@@ -4,7 +4,8 @@
 //! could not be told apart. A reporter of ours does, on Node 18, 20 and 22 alike, and writes to a file:
 //! it runs in the parent process, while each file of tests runs in a child whose prints it never sees as
 //! results. Node counts a file that runs no test, or leaves by `process.exit(0)` in the midst of one, as
-//! a passed test; here the file counts as skipped.
+//! a passed test. Here a file without tests has passed if it came to its end, which the reporter notes in the
+//! child; otherwise it counts as skipped.
 //!
 //! Results come innermost first: a suite follows its tests.
 
@@ -34,6 +35,9 @@ struct Event {
     nesting: usize,
     suite: bool,
     skipped: bool,
+    /// Whether the file came to its end by itself.
+    #[serde(default)]
+    ended: bool,
     failure: Option<String>,
     message: Option<String>,
 }
@@ -52,8 +56,8 @@ struct File {
     errors: String,
     /// The file itself failed, with this message.
     broken: Option<String>,
-    /// The file itself passed, which is no test.
-    empty: bool,
+    /// The file itself passed: whether it came to its end.
+    passed: Option<bool>,
 }
 
 pub(super) fn read(text: &str, places: &Places<'_>) -> Result<Report, ResultsError> {
@@ -103,7 +107,7 @@ fn enter(
     if stands_for_file {
         match ended {
             Ended::Failed => file.broken = Some(event.message.unwrap_or_default()),
-            Ended::Passed => file.empty = true,
+            Ended::Passed => file.passed = Some(event.ended),
         }
         return Ok(());
     }
@@ -156,7 +160,11 @@ fn settle(
             let message = if errors.is_empty() { message.as_str() } else { errors };
             report.add_build(places.file(name), message);
         }
-        None if file.empty => report.add(&place, "(file)", TestResult::Skipped)?,
+        None => {}
+    }
+    match file.passed {
+        Some(true) if !ran => report.add(&place, "(file)", TestResult::Passed)?,
+        Some(_) => report.add(&place, "(file)", TestResult::Skipped)?,
         None => {}
     }
     Ok(())

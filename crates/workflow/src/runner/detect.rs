@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use fluffy_base::ProjectPath;
+use fluffy_policy::Glob;
 use serde::Deserialize;
 
 use super::script::{Script, understand};
@@ -32,7 +33,7 @@ pub struct Project<'a> {
 /// The suites, by root and runner. Empty if there are none: then the user must configure a command.
 pub fn detect(project: &Project<'_>) -> Vec<Suite> {
     let own = || project.files.iter().filter(|file| is_own(file));
-    let tests = own().map(ProjectPath::as_str).filter(|file| is_test(file)).collect();
+    let tests = own().map(ProjectPath::as_str).filter(|file| may_be_test(file)).collect();
     let mut suites = Vec::new();
     for (root, names) in &by_directory(own()) {
         let place = Place { project, root: root.as_ref(), names, tests: &tests };
@@ -42,6 +43,26 @@ pub fn detect(project: &Project<'_>) -> Vec<Suite> {
         suites.extend(python(&place, &suites));
     }
     suites
+}
+
+/// The manifest that a test needs before anything can run it, if the project does not have it. Other
+/// languages need none.
+pub fn missing_manifest(test: &ProjectPath, files: &BTreeSet<ProjectPath>) -> Option<ProjectPath> {
+    let test = test.as_str();
+    let (package, rest) = match test.strip_prefix("tests/") {
+        Some(rest) => (String::new(), rest),
+        None => {
+            let (package, rest) = test.split_once("/tests/")?;
+            (format!("{package}/"), rest)
+        }
+    };
+    // What lies deeper is a part of another test, or data.
+    let is_target = match rest.split_once('/') {
+        Some((_, name)) => name == "main.rs",
+        None => rest.ends_with(".rs"),
+    };
+    let manifest = ProjectPath::parse(&format!("{package}Cargo.toml")).ok()?;
+    (is_target && !files.contains(&manifest)).then_some(manifest)
 }
 
 type Names<'a> = Vec<&'a str>;
@@ -70,6 +91,24 @@ impl Place<'_> {
         Suite::new(runner, self.root.cloned(), format!("{reason}{at}"))
     }
 
+    /// The files that a word of a script stands for, as a shell or node itself would have it; the word where
+    /// it stands for none.
+    fn expanded(&self, word: String) -> Vec<String> {
+        if word.starts_with('-') || !word.contains(['*', '?']) {
+            return vec![word];
+        }
+        // A leading slash binds the pattern to where the script runs.
+        let Ok(glob) = Glob::parse(&format!("/{}", word.trim_start_matches("./"))) else {
+            return vec![word];
+        };
+        let prefix = self.root.map_or_else(String::new, |root| format!("{root}/"));
+        let below = self.project.files.iter().filter(|file| is_own(file));
+        let below = below.filter_map(|file| file.as_str().strip_prefix(prefix.as_str()));
+        let matching = |file: &&str| ProjectPath::parse(file).is_ok_and(|path| glob.matches(&path));
+        let found: Vec<String> = below.filter(matching).map(|file| format!("./{file}")).collect();
+        if found.is_empty() { vec![word] } else { found }
+    }
+
     /// Files of tests below this directory, by their path from it.
     fn tests(&self) -> impl Iterator<Item = &str> {
         let prefix = self.root.map_or_else(String::new, |root| format!("{root}/"));
@@ -82,21 +121,41 @@ impl Place<'_> {
     }
 }
 
-fn is_test(file: &str) -> bool {
-    is_node_test(file) || is_python_test(file)
+/// Whether it is one, seen from the project's root or from a directory below.
+fn may_be_test(file: &str) -> bool {
+    let below = || file.split('/').any(|part| matches!(part, "test" | "tests"));
+    is_node_test(file) || is_python_test(file) || (node_stem(file).is_some() && below())
 }
 
 fn is_node_test(file: &str) -> bool {
-    has_end(file, &[".test.js", ".test.mjs", ".test.cjs"]) || is_node_spec(file)
+    is_node_own(file) || is_node_spec(file)
 }
 
-/// A test that node's runner does not find by itself.
+/// The name of a file for node, without its ending.
+fn node_stem(file: &str) -> Option<&str> {
+    let name = file.rsplit('/').next().unwrap_or(file);
+    [".js", ".mjs", ".cjs"].iter().find_map(|ending| name.strip_suffix(ending))
+}
+
+/// A test that node's runner finds by itself.
+fn is_node_own(file: &str) -> bool {
+    node_stem(file).is_some_and(|stem| {
+        stem == "test"
+            || stem.starts_with("test-")
+            || [".test", "-test", "_test"].iter().any(|end| stem.ends_with(end))
+            || file.starts_with("test/")
+    })
+}
+
+/// A test that it does not find by itself.
 fn is_node_spec(file: &str) -> bool {
-    has_end(file, &[".spec.js", ".spec.mjs", ".spec.cjs"])
+    let beneath = || file.starts_with("__tests__/") || file.contains("/__tests__/");
+    node_stem(file).is_some_and(|stem| stem.ends_with(".spec") || beneath())
 }
 
-fn has_end(file: &str, ends: &[&str]) -> bool {
-    ends.iter().any(|end| file.ends_with(end))
+/// A file that is a test if nothing else in the project is.
+fn is_node_last_resort(file: &str) -> bool {
+    node_stem(file).is_some() && file.strip_prefix("tests/").is_some_and(|rest| !rest.contains('/'))
 }
 
 fn is_python_test(file: &str) -> bool {
@@ -211,6 +270,7 @@ fn javascript(place: &Place<'_>) -> Option<Suite> {
         Script::Vitest => Some(place.suite(Runner::Vitest, "package.json tests with vitest")),
         Script::Node(extra) => {
             let suite = place.suite(Runner::Node, "package.json tests with node:test");
+            let extra = extra.into_iter().flat_map(|word| place.expanded(word)).collect();
             Some(Suite { extra, ..suite })
         }
         Script::Other => {
@@ -243,11 +303,14 @@ fn without_package(place: &Place<'_>) -> Option<Suite> {
 
 /// Node's own runner. Where some files are named as it does not expect, all are named to it.
 fn node(place: &Place<'_>, reason: &str) -> Option<Suite> {
-    let tests: Vec<&str> = place.tests().filter(|file| is_node_test(file)).collect();
+    let mut tests: Vec<&str> = place.tests().filter(|file| is_node_test(file)).collect();
+    if tests.is_empty() {
+        tests = place.tests().filter(|file| is_node_last_resort(file)).collect();
+    }
     if tests.is_empty() {
         return None;
     }
-    let named = tests.iter().any(|file| is_node_spec(file));
+    let named = tests.iter().any(|file| !is_node_own(file));
     // A name that begins with a dash is a file all the same.
     let extra = tests.iter().filter(|_| named).map(|file| format!("./{file}")).collect();
     Some(Suite { extra, ..place.suite(Runner::Node, reason) })

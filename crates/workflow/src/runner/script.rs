@@ -10,7 +10,7 @@ pub(super) enum Script {
     Absent,
     Jest,
     Vitest,
-    /// With the words that stand beside `--test`.
+    /// With the words that stand beside `--test`; a single file that is run without it is its own test.
     Node(Vec<String>),
     /// Anything else.
     Other,
@@ -21,10 +21,11 @@ pub(super) fn understand(script: &str) -> Script {
     if script.is_empty() || script.contains("no test specified") {
         return Script::Absent;
     }
-    if script.contains(|c: char| "&|;<>$`\"'\\(){}~\n".contains(c)) {
+    if script.contains(|c: char| "&|;<>$`\\(){}~\n".contains(c)) {
         return Script::Other;
     }
-    let mut words = script.split_whitespace().skip_while(|word| {
+    let Some(words) = words(script) else { return Script::Other };
+    let mut words = words.into_iter().skip_while(|word| {
         // `cross-env NODE_ENV=test jest` and `npx jest` are calls of jest, which sets that itself.
         matches!(*word, "npx" | "cross-env" | "NODE_ENV=test")
     });
@@ -37,6 +38,26 @@ pub(super) fn understand(script: &str) -> Script {
         "node" => node(&rest),
         _ => Script::Other,
     }
+}
+
+/// The words of a call. Quotes stand around whole words, or it is not understood.
+fn words(script: &str) -> Option<Vec<&str>> {
+    let mut words = Vec::new();
+    let mut rest = script.trim_start();
+    while let Some(first) = rest.chars().next() {
+        let quote = matches!(first, '"' | '\'').then_some(first);
+        let (word, after) = match quote {
+            Some(quote) => rest.get(1..)?.split_once(quote)?,
+            None => rest.split_at(rest.find(char::is_whitespace).unwrap_or(rest.len())),
+        };
+        let alone = after.is_empty() || after.starts_with(char::is_whitespace);
+        if !alone || (quote.is_none() && word.contains(['"', '\''])) {
+            return None;
+        }
+        words.push(word);
+        rest = after.trim_start();
+    }
+    Some(words)
 }
 
 /// Whether the options change nothing about which tests run and how.
@@ -68,7 +89,7 @@ fn plain(words: &[&str]) -> bool {
 /// Keeps what tells node how to load the tests and which; how they are run and reported is ours. Without
 /// isolation the tests would run in the process that reports on them.
 fn node(words: &[&str]) -> Script {
-    if !words.contains(&"--test") {
+    if !words.contains(&"--test") && !is_one_file(words) {
         return Script::Other;
     }
     let mut kept = Vec::new();
@@ -92,6 +113,17 @@ fn node(words: &[&str]) -> Script {
     Script::Node(kept)
 }
 
+/// Whether this is one file after nothing but options. What stands after a file would be the file's own.
+fn is_one_file(words: &[&str]) -> bool {
+    let is_file = |word: &str| {
+        !word.starts_with('-') && [".js", ".mjs", ".cjs"].iter().any(|end| word.ends_with(end))
+    };
+    match words.split_last() {
+        Some((last, before)) => is_file(last) && before.iter().all(|word| word.starts_with("--")),
+        None => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,6 +141,9 @@ mod tests {
         check("vitest", &Script::Vitest);
         check("node --test", &Script::Node(vec![]));
         let kept = vec!["--import".to_owned(), "tsx".to_owned(), "tests/".to_owned()];
+        let quoted = vec!["test/**/*.test.js".to_owned(), "a b".to_owned()];
+        check("node --test 'test/**/*.test.js' \"a b\"", &Script::Node(quoted));
+        check("node a.test.js", &Script::Node(vec!["a.test.js".to_owned()]));
         check("node --import tsx --test --test-reporter spec tests/", &Script::Node(kept));
     }
 
@@ -122,11 +157,14 @@ mod tests {
     #[test]
     fn what_a_shell_would_interpret_is_run_as_it_is() {
         for script in
-            ["jest && echo done", "tsc; jest", "mocha", "node test.js", "jest > /dev/null"]
+            ["jest && echo done", "tsc; jest", "mocha", "node a.js b", "node", "jest > /dev/null"]
         {
             check(script, &Script::Other);
         }
         check("jest --config other.js", &Script::Other);
+        check("node --test 'a", &Script::Other);
+        check("node --test a'b c'", &Script::Other);
+        check("node --test 'a'b", &Script::Other);
         check("NODE_OPTIONS=--require=./a.js jest", &Script::Other);
     }
 

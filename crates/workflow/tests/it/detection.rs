@@ -1,6 +1,9 @@
 //! Which suites a project has, and how they are called.
 
-use fluffy_workflow::{CoverageFormat, Pattern, PatternError, Runner, Suite};
+use std::collections::BTreeSet;
+
+use fluffy_base::ProjectPath;
+use fluffy_workflow::{CoverageFormat, Pattern, PatternError, Runner, Suite, missing_manifest};
 
 use crate::fixtures::suites;
 
@@ -45,6 +48,7 @@ fn a_package_json_is_understood_by_its_test_script() {
     check(&[("package.json", &script("jest --ci"))], &["jest ."]);
     check(&[("package.json", &script("vitest run"))], &["vitest ."]);
     check(&[("web/package.json", &script("node --test"))], &["node web"]);
+    check(&[("package.json", &script("node test.js"))], &["node ."]);
     check(&[("package.json", &script("mocha"))], &["`npm test` ."]);
     check(&[("package.json", &script("tsc && jest"))], &["`npm test` ."]);
     check(&[("package.json", r#"{"devDependencies":{"vitest":"3"}}"#)], &["vitest ."]);
@@ -54,11 +58,47 @@ fn a_package_json_is_understood_by_its_test_script() {
 }
 
 #[test]
+fn a_rust_test_waits_for_the_manifest_of_its_package() {
+    let path = |text: &str| ProjectPath::parse(text).unwrap();
+    let files: BTreeSet<_> = ["Cargo.toml", "a/Cargo.toml"].map(path).into();
+    let check = |test: &str, expected: Option<&str>| {
+        assert_eq!(missing_manifest(&path(test), &files), expected.map(path), "{test}");
+    };
+    check("tests/x.rs", None);
+    check("a/tests/x.rs", None);
+    check("b/tests/x.rs", Some("b/Cargo.toml"));
+    check("b/tests/it/main.rs", Some("b/Cargo.toml"));
+    check("b/tests/it/more.rs", None);
+    check("b/tests/x.json", None);
+    check("tests/data/tests/x.rs", None);
+    check("x_test.py", None);
+}
+
+#[test]
+fn the_patterns_of_a_script_are_the_files_they_stand_for() {
+    let argv = |script: &str| {
+        let package = format!(r#"{{"scripts":{{"test":"{script}"}}}}"#);
+        let files = [("a.spec.js", ""), ("deep/b.spec.js", ""), ("package.json", &package)];
+        only(&files).all("/r").argv.split_off(5)
+    };
+    assert_eq!(argv("node --test *.spec.js"), ["./a.spec.js"]);
+    assert_eq!(argv("node --test './**/*.spec.js'"), ["./a.spec.js", "./deep/b.spec.js"]);
+    assert_eq!(argv("node --test none/*.js"), ["none/*.js"]);
+}
+
+#[test]
 fn files_of_tests_for_node_need_no_manifest_and_are_named_where_it_would_miss_them() {
     check(&[("a.test.mjs", ""), ("lib/b.js", "")], &["node ."]);
     check(&[("a.test.js", ""), ("web/package.json", "{}")], &[]);
     let argv = only(&[("a.spec.js", ""), ("lib/b.test.js", "")]).all("/reports").argv;
     assert_eq!(argv[argv.len() - 2..], ["./a.spec.js", "./lib/b.test.js"]);
+    for name in ["test.js", "test-a.js", "a-test.mjs", "lib/a_test.cjs", "test/a.js"] {
+        check(&[(name, ""), ("a.js", "")], &["node ."]);
+    }
+    let argv = only(&[("src/__tests__/a.js", ""), ("src/a.js", "")]).all("/reports").argv;
+    assert_eq!(argv.last().unwrap(), "./src/__tests__/a.js");
+    let argv = only(&[("tests/a.js", ""), ("tests/data/b.js", "")]).all("/reports").argv;
+    assert_eq!(argv.last().unwrap(), "./tests/a.js");
     let argv = only(&[("-e.test.js", "")]).all("/reports").argv;
     assert!(!argv.iter().any(|word| word.contains("-e.")), "{argv:?}");
 }
@@ -102,7 +142,7 @@ fn commands_write_reports_where_they_are_told() {
     let call = node.all("/r");
     assert_eq!(
         call.argv.join(" "),
-        "node --test --test-reporter=/r/node_reporter.cjs \
+        "node --test --require=/r/node_reporter.cjs --test-reporter=/r/node_reporter.cjs \
          --test-reporter-destination=/r/report.jsonl --import tsx t/"
     );
     assert_eq!(call.support.unwrap().name, "node_reporter.cjs");

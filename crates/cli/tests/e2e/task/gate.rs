@@ -185,6 +185,7 @@ fn lesson_l16_secrets_are_read_by_no_tool() {
     let run = lab.run(&["--no"], &turns);
     drop(path);
     assert!(!run.told().contains("hunter2-hunter2"), "{}", run.told());
+    assert!(!lab.heard(&run).contains("hunter2-hunter2"), "{}", lab.heard(&run));
     assert_eq!(run.answers("fs.read")[0]["decision"], "denied");
     assert_eq!(run.answers("fs.read")[1]["decision"], "denied");
 }

@@ -195,6 +195,15 @@ impl Lab {
         crate::program::typing(self.command(options, turns), typed)
     }
 
+    /// Everything that the model was told by its tools.
+    pub(crate) fn heard(&self, run: &Run) -> String {
+        let database = self.user.ledger_dir().join("ledger/0001.db");
+        let id = run.all("session.started")[0]["session_id"].as_str().unwrap();
+        let session = fluffy_kernel::StoredSession::read(&database, id).unwrap();
+        let answers = session.turns.iter().flat_map(|turn| turn.answers.values());
+        answers.map(|answer| format!("{} {}\n", answer.tool, answer.content)).collect()
+    }
+
     /// Every file with its content and its time, but for git's own.
     pub(crate) fn snapshot(&self) -> BTreeMap<PathBuf, (Vec<u8>, i64, i64, u32)> {
         let mut found = BTreeMap::new();

@@ -1,5 +1,6 @@
 //! Whole tasks: `fluffy run` with transcripts on real projects in three languages.
 
+mod attacks;
 mod bad_input;
 mod cancel;
 mod exercise;

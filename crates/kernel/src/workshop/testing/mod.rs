@@ -59,6 +59,8 @@ pub struct Tested {
     pub summary: TestSummary,
     /// By suite, if it was asked for.
     pub coverage: Vec<Measured>,
+    /// Whether a suite did not tell what it found.
+    pub silent: bool,
 }
 
 /// The coverage of one suite.
@@ -136,7 +138,8 @@ impl Workshop {
         if let Some(files) = findings.broken {
             run = run.broken_by(files);
         }
-        Ok(Tested { run, summary: findings.summary, coverage: findings.coverage })
+        let Findings { summary, coverage, silent, .. } = findings;
+        Ok(Tested { run, summary, coverage, silent })
     }
 }
 
@@ -151,6 +154,7 @@ struct Findings {
     broken: Option<BTreeSet<ProjectPath>>,
     summary: TestSummary,
     coverage: Vec<Measured>,
+    silent: bool,
 }
 
 impl Findings {
@@ -164,6 +168,7 @@ impl Findings {
                 Outcome::Passed
             }
             Err(Failure(why)) => {
+                self.silent = true;
                 self.summary.fail(&id, why);
                 if !attempt.tail.is_empty() {
                     self.problem(&format!("{id} printed at its end:"), &attempt.tail);
