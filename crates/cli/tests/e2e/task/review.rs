@@ -86,6 +86,11 @@ fn a_hook_that_refuses_keeps_the_work_out_and_one_that_tampers_changes_nothing()
     assert_eq!(lab.git(&["show", "HEAD:sums.py"]), lab.language.solution());
 }
 
+/// Work that takes long enough for a user to do something meanwhile.
+fn pause() -> Value {
+    call("shell.run", json!({"command": "sleep", "args": ["3"]}))
+}
+
 /// Runs the turns; once the tests are red, the user does something.
 fn with_a_user(
     lab: &Lab,
@@ -126,6 +131,7 @@ fn a_users_edit_elsewhere_in_the_file_is_put_together_after_a_look() {
         say("Tests.", &[write(test, text)]),
         say("Edit.", &[run_tests()]),
         say("Code.", &[call("fs.edit", edit)]),
+        say("The user has time.", &[pause()]),
         say("Green.", &[run_tests()]),
         complete(),
     ];
@@ -155,8 +161,10 @@ fn a_users_edit_elsewhere_in_the_file_is_put_together_after_a_look() {
 #[test]
 fn a_users_edit_in_the_same_place_wins_and_both_versions_are_kept() {
     let lab = Lab::new(Language::Python);
+    let mut turns = lab.good_turns();
+    turns.insert(4, say("The user has time.", &[pause()]));
     let mut child = lab
-        .command(&["--yes"], &lab.good_turns())
+        .command(&["--yes"], &turns)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
