@@ -285,7 +285,7 @@ fn knows_all(run: &TestRun) -> bool {
     run.extent() == Extent::Whole && run.broken().is_none()
 }
 
-/// Whether tests of a file have run, and none of them failed. Some may be skipped: exercises come with
+/// Whether a file was built, tests of it have run, and none of them failed. Some may be skipped: exercises come with
 /// most of their tests switched off, and what could not be built could not say so. Where the runner only
 /// knows a test's directory, the test must not have been there before the task.
 fn has_run(before: Option<&TestRun>, file: &ProjectPath, run: &TestRun) -> bool {
@@ -296,7 +296,8 @@ fn has_run(before: Option<&TestRun>, file: &ProjectPath, run: &TestRun) -> bool 
         place => place.is_some() && *place == directory && is_new(id),
     };
     let has = |outcome| run.cases().filter(of_file).any(|(_, case)| case.outcome == outcome);
-    has(Outcome::Passed) && !has(Outcome::Failed)
+    let is_broken = run.broken().is_some_and(|files| files.contains(file));
+    !is_broken && has(Outcome::Passed) && !has(Outcome::Failed)
 }
 
 fn refuse<'a>(

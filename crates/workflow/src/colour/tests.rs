@@ -227,6 +227,16 @@ fn after_a_build_failure_tests_of_those_files_have_to_run_and_pass() {
 }
 
 #[test]
+fn a_file_that_is_red_has_to_be_built_also_where_it_could_not_be_before() {
+    let before = run("part !tests/new.py");
+    let now = run("a=ok@tests/new.py !tests/new.py");
+    let written = BTreeSet::from([path("tests/new.py")]);
+    let red = red(Some(&before), &now, &written).unwrap();
+    assert!(matches!(green(Some(&before), Some(&red), &now), Err(NotGreen::NotRun(_))));
+    assert_eq!(green(Some(&before), Some(&red), &run("a=ok@tests/new.py")), Ok(()));
+}
+
+#[test]
 fn a_reason_names_the_first_few() {
     let named = Named::of(["a", "b", "c", "d", "e"].into_iter());
     assert_eq!(named.to_string(), "`a`, `b`, `c` and 2 more");
