@@ -56,13 +56,19 @@ fn understand(turn: &Turn, call: &Call, before: usize) -> Result<ParsedCall, Str
     if !is_name(&call.name) {
         return Err(format!("`{}` is not the name of a tool", Excerpt::new(&call.name, 60)));
     }
+    let arguments = arguments(call)?;
+    Ok(ParsedCall { id: call.id.clone(), name: call.name.clone(), arguments })
+}
+
+/// The arguments of a call, which are an object; none written means none given.
+pub(crate) fn arguments(call: &Call) -> Result<Json, String> {
     let text = if call.arguments.trim().is_empty() { "{}" } else { call.arguments.as_str() };
     let arguments = Json::parse(text.as_bytes())
         .map_err(|error| format!("the arguments are not valid JSON: {error}"))?;
     if arguments.as_object().is_none() {
         return Err("the arguments are not a JSON object".to_owned());
     }
-    Ok(ParsedCall { id: call.id.clone(), name: call.name.clone(), arguments })
+    Ok(arguments)
 }
 
 fn refusal(call: &Call, content: String) -> CallResult {

@@ -3,14 +3,18 @@
 use std::sync::{Mutex, PoisonError};
 
 use fluffy_base::Json;
-use fluffy_kernel::{CallAnswer, Cancel, ModelCall, Session, StoredSession, TaskStatus as Status};
+use fluffy_kernel::{
+    CallAnswer, Cancel, ModelCall, Outline, Session, StoredSession, TaskStatus as Status,
+};
 use fluffy_provider::{
     Call, CallOutcome, CallResult, Message, ToolDefinition, Turn, Usage, header, to_line,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{AgentError, Bench, Conversation, ParsedCall, Rules, Spent, Standing, TaskStatus};
+use crate::{
+    AgentError, Bench, Conversation, ParsedCall, Rules, Spent, Standing, TaskStatus, calls,
+};
 
 /// A session of the kernel's.
 pub struct SessionBench<'a> {
@@ -97,9 +101,9 @@ impl<'a> SessionBench<'a> {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         let changes = self.session.changes();
         if told.as_ref().is_none_or(|told| told.changes != changes) {
-            let notes = self.session.notes().into_iter();
-            let rules = notes.map(|(path, text)| Rules { path, text }).collect();
-            *told = Some(Told { changes, tree: self.session.outline(), rules });
+            let Outline { lines: tree, notes } = self.session.outline();
+            let rules = notes.into_iter().map(|(path, text)| Rules { path, text }).collect();
+            *told = Some(Told { changes, tree, rules });
         }
         match told.as_ref() {
             Some(Told { tree, rules, .. }) => part(tree, rules),
@@ -185,8 +189,7 @@ impl Bench for SessionBench<'_> {
 
 /// A call of a turn that the loop would have submitted.
 fn understood(call: &Call) -> Option<ModelCall> {
-    let text = if call.arguments.trim().is_empty() { "{}" } else { call.arguments.as_str() };
-    let arguments = Json::parse(text.as_bytes()).ok().filter(|json| json.as_object().is_some())?;
+    let arguments = calls::arguments(call).ok()?;
     Some(ModelCall { id: call.id.clone(), tool: call.name.clone(), arguments })
 }
 

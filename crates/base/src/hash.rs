@@ -1,4 +1,4 @@
-//! SHA-256 digests: the only hash in the product.
+//! SHA-256 digests: the only hash that is trusted here; git's own names for objects are git's.
 
 use std::fmt;
 use std::str::FromStr;

@@ -138,7 +138,7 @@ impl Scene<'_> {
             provider: provider.name().to_owned(),
             model: provider.model().to_owned(),
             policy: session.kernel().policy_digest().to_string(),
-            notes: session.notes().into_iter().map(|(path, _)| path).collect(),
+            notes: session.outline().notes.into_iter().map(|(path, _)| path).collect(),
         });
     }
 }

@@ -11,11 +11,7 @@ use std::sync::{Arc, LazyLock};
 
 use divan::Bencher;
 use fluffy_base::{Json, ProjectPath};
-use fluffy_kernel::{
-    Blobs, Clerk, FsRead, Journal, Note, SearchGlob, SearchGrep, StagedFiles, Tool, ToolError,
-    Tree, View, Views,
-};
-use fluffy_ledger::Appended;
+use fluffy_kernel::{Blobs, FsRead, SearchGlob, SearchGrep, StagedFiles, Tool, Tree, View, Views};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -69,21 +65,6 @@ impl Project {
     }
 }
 
-/// A clerk who has nothing to do: reading is not remembered here.
-struct Idle;
-
-impl Journal for Idle {
-    fn record(&self, _: Note) -> Result<Appended, ToolError> {
-        Err(ToolError("nothing is recorded here".to_owned()))
-    }
-}
-
-impl Clerk for Idle {
-    fn request_id(&self) -> &str {
-        "bench"
-    }
-}
-
 struct Open(View);
 
 impl Views for Open {
@@ -111,7 +92,7 @@ fn read_4_kb(bencher: Bencher<'_, '_>) {
     std::fs::write(project.dir.path().join("project/file"), text).unwrap();
     let tool = FsRead::new(views(&project.view));
     let params = params(json!({"path": "file"}));
-    bencher.bench_local(|| tool.run(&params, &Idle).unwrap());
+    bencher.bench_local(|| tool.run(&params, &()).unwrap());
 }
 
 #[divan::bench(sample_count = 11, sample_size = 1)]
@@ -139,14 +120,14 @@ fn walk_1_000_files_under_a_hostile_ignore_file(bencher: Bencher<'_, '_>) {
 fn glob_100_000_files(bencher: Bencher<'_, '_>) {
     let tool = SearchGlob::new(views(&TREE.view));
     let params = params(json!({"pattern": "e17*/*.rs"}));
-    bencher.bench_local(|| tool.run(&params, &Idle).unwrap());
+    bencher.bench_local(|| tool.run(&params, &()).unwrap());
 }
 
 #[divan::bench(sample_count = 11, sample_size = 1)]
 fn grep_100_000_files(bencher: Bencher<'_, '_>) {
     let tool = SearchGrep::new(views(&TREE.view));
     let params = params(json!({"pattern": PATTERN}));
-    bencher.bench_local(|| tool.run(&params, &Idle).unwrap());
+    bencher.bench_local(|| tool.run(&params, &()).unwrap());
 }
 
 #[divan::bench(sample_count = 11, sample_size = 1)]

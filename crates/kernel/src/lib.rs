@@ -72,9 +72,9 @@ pub use policy_store::{Extensions, LoadedExtensions, NoExtensions};
 pub use registry::Registry;
 pub use review::{Question, Review, Reviewer};
 pub use session::{
-    CallAnswer, Cancel, CommitOptions, ModelCall, OFFERED, Outcome as SessionOutcome, RestoreError,
-    Session, SessionConfig, SessionError, SessionSummary, StoredSession, TaskStatus, TurnRecord,
-    sessions,
+    CallAnswer, Cancel, CommitOptions, ModelCall, OFFERED, Outcome as SessionOutcome, Outline,
+    RestoreError, Session, SessionConfig, SessionError, SessionSummary, StoredSession, TaskStatus,
+    TurnRecord, sessions,
 };
 pub use staging::{
     Base, BelowError, Diff, FileDiff, FileKind, Layer, Staging, StagingError, Step, StepChange,

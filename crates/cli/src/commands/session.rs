@@ -168,7 +168,7 @@ struct Nobody;
 
 impl Reviewer for Nobody {
     fn review(&self, _: &fluffy_kernel::Question<'_>) -> fluffy_kernel::Review {
-        fluffy_kernel::Review::Refused { by: "nobody".to_owned() }
+        crate::terminal::nobody()
     }
 }
 

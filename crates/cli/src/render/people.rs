@@ -145,7 +145,7 @@ impl Scene {
             Event::StateChanged { to, .. } => self.stands(&to),
             Event::TextDelta { text } => self.pen.text(&text),
             Event::ToolStarted { call_id, tool, summary } => {
-                // What the model said so far is all there is to say for now.
+                // The line that the model has begun is shown before it waits.
                 self.pen.settle();
                 if self.open.len() < MAX_OPEN {
                     self.open.push(Open { call_id, tool, summary, since_ms: now });

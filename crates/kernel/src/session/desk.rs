@@ -4,9 +4,7 @@
 //! Readers never wait for a disk: the ledger is written before the change is made visible.
 
 use std::path::PathBuf;
-use std::sync::{
-    Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
-};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, Weak};
 
 use fluffy_base::{Event as Told, Observer, ProjectPath};
 use fluffy_ledger::Checkpoint;
@@ -20,8 +18,8 @@ use super::advance::next_step;
 use super::entry::{Entry, Merged};
 use super::open::CommitOptions;
 use crate::files::{Staged, StagedFiles, Tree, View};
-use crate::git::{Git, GitOptions};
-use crate::staging::{Layer, SCRATCH, Staging, Step};
+use crate::git::Git;
+use crate::staging::{Layer, SCRATCH, Staging, Step, StepChange};
 use crate::tools::Views;
 use crate::workshop::{Produced, Workshop};
 use crate::{Clerk, Journal, Kernel, May, ToolError};
@@ -35,8 +33,6 @@ pub(crate) struct Desk {
     pub(crate) observer: Arc<dyn Observer>,
     /// Where the session keeps its files.
     pub(crate) dir: PathBuf,
-    /// The kernel that runs the tools, which holds them: it must not be held back.
-    kernel: OnceLock<Weak<Kernel>>,
     /// The command that runs the tests, where the project's files do not tell.
     pub(crate) test_command: Option<Vec<String>>,
     /// The project's repository.
@@ -45,6 +41,14 @@ pub(crate) struct Desk {
     pub(crate) commits: CommitOptions,
     /// Whether the repository keeps files that must not be read, once that was asked.
     pub(crate) keeps_hidden: OnceLock<bool>,
+    /// What changes while the session goes on.
+    pub(crate) shared: Shared,
+}
+
+/// What of a desk changes while the session goes on.
+pub(crate) struct Shared {
+    /// The kernel that runs the tools, which holds them: it must not be held back.
+    kernel: OnceLock<Weak<Kernel>>,
     /// Held by whoever changes something, from looking to done.
     changing: Mutex<()>,
     inside: RwLock<Inside>,
@@ -120,43 +124,33 @@ pub(crate) struct Changing<'a> {
     _one: std::sync::MutexGuard<'a, ()>,
 }
 
-impl Desk {
-    pub(crate) fn new(parts: Parts, inside: Inside) -> Self {
-        let Parts { tree, workshop, conventions, exemptions, observer, dir, .. } = parts;
-        let (test_command, commits) = (parts.test_command, parts.commits);
-        let git = Git::new(Arc::clone(&workshop), parts.git);
-        let (changing, inside) = (Mutex::default(), RwLock::new(inside));
-        Self {
-            tree,
-            workshop,
-            conventions,
-            exemptions,
-            observer,
-            dir,
-            kernel: OnceLock::new(),
-            test_command,
-            git,
-            commits,
-            keeps_hidden: OnceLock::new(),
-            changing,
-            inside,
-        }
+impl Shared {
+    /// Of a session that stands here.
+    pub(crate) fn new(inside: Inside) -> Self {
+        Self { kernel: OnceLock::new(), changing: Mutex::default(), inside: RwLock::new(inside) }
     }
+}
 
+impl Desk {
     /// Tells the desk which kernel runs the tools. Until then nothing may be read or written.
     pub(crate) fn attach(&self, kernel: &Arc<Kernel>) {
-        let _once = self.kernel.set(Arc::downgrade(kernel));
+        let _once = self.shared.kernel.set(Arc::downgrade(kernel));
+    }
+
+    /// The kernel, while the session lasts.
+    fn kernel(&self) -> Option<Arc<Kernel>> {
+        self.shared.kernel.get().and_then(Weak::upgrade)
     }
 
     /// What the rules say of a file; see [`Kernel::may`].
     pub(crate) fn may(&self, tool: &'static str, path: &ProjectPath) -> May {
-        let kernel = self.kernel.get().and_then(Weak::upgrade);
+        let kernel = self.kernel();
         kernel.map_or(May::No, |kernel| kernel.may(tool, path))
     }
 
     /// What the ledger is now, signed and remembered.
     pub(crate) fn checkpoint(&self) -> Result<Checkpoint, ToolError> {
-        let kernel = self.kernel.get().and_then(Weak::upgrade);
+        let kernel = self.kernel();
         let kernel = kernel.ok_or_else(|| ToolError("the session is over".to_owned()))?;
         kernel.checkpoint().map_err(|error| failed(&error))
     }
@@ -168,12 +162,12 @@ impl Desk {
 
     /// Where the work stands, to look at. Not to be held while waiting for anything.
     pub(crate) fn look(&self) -> RwLockReadGuard<'_, Inside> {
-        self.inside.read().unwrap_or_else(PoisonError::into_inner)
+        self.shared.inside.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for the right to change something.
     pub(crate) fn change(&self) -> Changing<'_> {
-        let one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let one = self.shared.changing.lock().unwrap_or_else(PoisonError::into_inner);
         Changing { desk: self, _one: one }
     }
 
@@ -243,11 +237,7 @@ impl Desk {
         self.happened(journal, Event::ExemptionGranted(grant))
     }
 
-    fn judged(
-        &self,
-        view: &View,
-        change: &crate::staging::StepChange,
-    ) -> Result<Change, ToolError> {
+    fn judged(&self, view: &View, change: &StepChange) -> Result<Change, ToolError> {
         let path = change.path.clone();
         let kind = self.conventions.kind(&path);
         let type_only = match self.writable(&path) {
@@ -257,11 +247,7 @@ impl Desk {
         Ok(Change { path, kind, type_only })
     }
 
-    fn is_type_only(
-        &self,
-        view: &View,
-        change: &crate::staging::StepChange,
-    ) -> Result<bool, ToolError> {
+    fn is_type_only(&self, view: &View, change: &StepChange) -> Result<bool, ToolError> {
         let blobs = &view.blobs;
         let before = match view.look(&change.path).map_err(|error| failed(&error))? {
             None => Vec::new(),
@@ -292,19 +278,6 @@ impl Views for Desk {
     }
 }
 
-/// What a desk is made of.
-pub(crate) struct Parts {
-    pub(crate) tree: Arc<Tree>,
-    pub(crate) workshop: Arc<Workshop>,
-    pub(crate) conventions: Conventions,
-    pub(crate) exemptions: Exemptions,
-    pub(crate) observer: Arc<dyn Observer>,
-    pub(crate) dir: PathBuf,
-    pub(crate) test_command: Option<Vec<String>>,
-    pub(crate) git: GitOptions,
-    pub(crate) commits: CommitOptions,
-}
-
 impl Changing<'_> {
     /// Applies an event, with the step that it is about: recorded, then done, then told.
     pub(crate) fn apply(
@@ -329,10 +302,8 @@ impl Changing<'_> {
 
     /// Makes a change visible that is in the ledger already.
     pub(crate) fn set<T>(&self, change: impl FnOnce(&mut Inside) -> T) -> T {
-        let inside: RwLockWriteGuard<'_, Inside> =
-            self.desk.inside.write().unwrap_or_else(PoisonError::into_inner);
-        let mut inside = inside;
-        change(&mut inside)
+        let shared = &self.desk.shared;
+        change(&mut shared.inside.write().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn tell(&self, transition: &Transition) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Entry, Session, SessionError, StoredSession};
-use crate::staging::{Diff, Staging, StagingError};
+use crate::staging::{Diff, StagingError};
 
 impl Session {
     /// What the session would change in the project.
@@ -20,9 +20,7 @@ impl Session {
         self.record(&Entry::Rewound { to })?;
         let id = self.id().to_string();
         let stored = StoredSession::read(self.kernel.ledger.path(), &id)?;
-        let (tree, dir) = (Arc::clone(&self.desk.tree), self.desk.dir.clone());
-        let mut staging = Staging::restore(&dir, tree, stored.steps.iter().cloned())?;
-        staging.continue_after(stored.last_step);
+        let staging = stored.staging(&self.desk.dir, Arc::clone(&self.desk.tree))?;
         self.desk.change().set(|inside| {
             inside.workflow = stored.workflow.clone();
             inside.staging = staging;

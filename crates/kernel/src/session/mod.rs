@@ -24,13 +24,14 @@ mod rules;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use fluffy_base::{Clock, Observer, SessionId};
+use fluffy_base::{Clock, SessionId};
 use fluffy_workflow::{Access, Event, Mode, State};
 
 pub use self::answer::{CallAnswer, ModelCall};
 pub(crate) use self::desk::{Desk, failed};
 pub(crate) use self::entry::{Entry, Merged};
 pub use self::open::{CommitOptions, SessionConfig, SessionError};
+pub use self::outline::Outline;
 pub use self::restore::{RestoreError, SessionSummary, StoredSession, TurnRecord, sessions};
 use self::rules::Proposal;
 use crate::tools::Views as _;
@@ -69,7 +70,6 @@ pub struct Session {
     kernel: Arc<Kernel>,
     desk: Arc<Desk>,
     proposal: Arc<Proposal>,
-    observer: Arc<dyn Observer>,
     clock: Arc<dyn Clock>,
     /// How many turns the model had.
     turns: AtomicU64,

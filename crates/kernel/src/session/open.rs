@@ -1,20 +1,20 @@
 //! Begins a session, or goes on with one after its process died.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, OnceLock};
 
 use fluffy_base::{Json, KernelRequest, Observer, ReceiptStatus, SessionId, is_blank};
 use fluffy_ledger::EventType;
 use fluffy_workflow::{Access, Answer, Conventions, Event, Mode, Workflow};
 use serde_json::json;
 
-use super::desk::{Desk, Inside, Parts, Progress};
+use super::desk::{Desk, Inside, Progress, Shared};
 use super::restore::{RestoreError, StoredSession};
 use super::rules::{MergeRule, OfferedRule, Proposal, WorkflowRule};
 use super::{Entry, Merged, SET_MODE, Session};
 use crate::files::Tree;
-use crate::git::{GitOptions, HookPolicy, Identity, IdentityOverrides};
+use crate::git::{Git, GitOptions, HookPolicy, Identity, IdentityOverrides};
 use crate::merge::{MergeError, recover};
 use crate::staging::{Staging, StagingError};
 use crate::tools;
@@ -166,7 +166,6 @@ impl Session {
 
     fn open(config: SessionConfig, id: SessionId, access: Access) -> Result<Self, SessionError> {
         let SessionConfig { mut kernel, workshop, sessions, conventions, .. } = config;
-        let (test_command, observer) = (config.test_command, config.observer);
         let opened = Tree::open(&workshop.project);
         let failed = |source| SessionError::Project { path: workshop.project.clone(), source };
         let tree = Arc::new(opened.map_err(failed)?);
@@ -175,19 +174,21 @@ impl Session {
         let workflow = Workflow::new(Mode::Strict, access);
         let exemptions = kernel.policy.exemptions().clone();
         let clock = Arc::clone(&kernel.clock);
-        let parts = Parts {
+        let workshop = Arc::new(Workshop::new(workshop));
+        let inside = Inside { workflow, staging, progress: Progress::default() };
+        let desk = Arc::new(Desk {
             tree,
-            workshop: Arc::new(Workshop::new(workshop)),
+            git: Git::new(Arc::clone(&workshop), config.git),
+            workshop,
             conventions,
             exemptions,
-            observer: Arc::clone(&observer),
+            observer: config.observer,
             dir,
-            test_command,
-            git: config.git,
+            test_command: config.test_command,
             commits: config.commits,
-        };
-        let inside = Inside { workflow, staging, progress: Progress::default() };
-        let desk = Arc::new(Desk::new(parts, inside));
+            keeps_hidden: OnceLock::new(),
+            shared: Shared::new(inside),
+        });
         let proposal = Arc::new(Proposal::default());
         tools::register(&mut kernel.registry, &desk)?;
         kernel.rules.push(Box::new(WorkflowRule(Arc::clone(&desk))));
@@ -205,7 +206,6 @@ impl Session {
             kernel,
             desk,
             proposal,
-            observer,
             clock,
             turns: AtomicU64::new(0),
             own: AtomicU64::new(0),
@@ -215,10 +215,9 @@ impl Session {
 
     /// Puts the session where the ledger has it, and finishes a merge that was interrupted.
     fn restore(&self, stored: &StoredSession) -> Result<(), SessionError> {
-        let (tree, dir) = (Arc::clone(&self.desk.tree), self.desk.dir.clone());
-        recover(&tree, &dir)?;
-        let mut staging = Staging::restore(&dir, tree, stored.steps.iter().cloned())?;
-        staging.continue_after(stored.last_step);
+        let (tree, dir) = (&self.desk.tree, &self.desk.dir);
+        recover(tree, dir)?;
+        let staging = stored.staging(dir, Arc::clone(tree))?;
         let changing = self.desk.change();
         changing.set(|inside| {
             inside.workflow = stored.workflow.clone();

@@ -18,33 +18,27 @@ const MAX_NOTES: usize = 5;
 /// How much of each.
 const NOTE_BYTES: u64 = 64 << 10;
 
+/// What the model is shown of the project before it asks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Outline {
+    /// The files as lines, a few levels deep: what lies deeper is told by its directory.
+    pub lines: Vec<String>,
+    /// The project's own notes to models with their paths, the nearest to the files last.
+    pub notes: Vec<(String, String)>,
+}
+
 impl Session {
-    /// The project's files as lines, a few levels deep: what lies deeper is told by its directory.
-    pub fn outline(&self) -> Vec<String> {
-        let mut lines = BTreeSet::new();
-        for file in self.readable() {
-            let parts: Vec<&str> = file.components().collect();
-            let line = match parts.get(..DEPTH) {
-                Some(first) if parts.len() > DEPTH => format!("{}/", first.join("/")),
-                _whole => file.to_string(),
-            };
-            lines.insert(line);
-        }
-        let more = lines.len().saturating_sub(LINES);
-        let mut lines: Vec<String> = lines.into_iter().take(LINES).collect();
-        if let (true, Some(last)) = (more > 0, lines.last_mut()) {
-            *last = format!("… and {} more", more + 1);
-        }
-        lines
+    /// What the model is shown of the project, from one look at all of it.
+    pub fn outline(&self) -> Outline {
+        let files = self.readable();
+        Outline { lines: lines(&files), notes: self.notes(&files) }
     }
 
-    /// The project's own notes to models with their paths, the nearest to the files last.
-    pub fn notes(&self) -> Vec<(String, String)> {
-        let is_note = |file: &ProjectPath| file.file_name() == NOTES;
-        let mut notes: Vec<ProjectPath> = self.readable().into_iter().filter(is_note).collect();
+    fn notes(&self, files: &[ProjectPath]) -> Vec<(String, String)> {
+        let mut notes: Vec<_> = files.iter().filter(|file| file.file_name() == NOTES).collect();
         notes.sort_by_key(|note| note.components().count());
         let view = self.view();
-        let read = |note: &ProjectPath| {
+        let read = |note: &&ProjectPath| {
             let bytes = view.read(note, NOTE_BYTES).ok()?;
             Some((note.to_string(), String::from_utf8_lossy(&bytes).into_owned()))
         };
@@ -64,4 +58,22 @@ impl Session {
         files.retain(|file| self.desk.may_read(file));
         files
     }
+}
+
+fn lines(files: &[ProjectPath]) -> Vec<String> {
+    let mut lines = BTreeSet::new();
+    for file in files {
+        let parts: Vec<&str> = file.components().collect();
+        let line = match parts.get(..DEPTH) {
+            Some(first) if parts.len() > DEPTH => format!("{}/", first.join("/")),
+            _whole => file.to_string(),
+        };
+        lines.insert(line);
+    }
+    let more = lines.len().saturating_sub(LINES);
+    let mut lines: Vec<String> = lines.into_iter().take(LINES).collect();
+    if let (true, Some(last)) = (more > 0, lines.last_mut()) {
+        *last = format!("… and {} more", more + 1);
+    }
+    lines
 }

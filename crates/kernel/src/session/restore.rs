@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use fluffy_ledger::{DetailView, LedgerError, Page, Query, StoredRecord, input_of};
 use fluffy_workflow::{Access, Event, InvalidTransition, Mode, State, Workflow};
@@ -13,7 +14,8 @@ use serde_json::Value;
 use super::desk::Progress;
 use super::router::is_change;
 use super::{CallAnswer, Entry, Merged};
-use crate::staging::Step;
+use crate::files::Tree;
+use crate::staging::{Staging, StagingError, Step};
 
 /// A turn of the model with what its calls were answered.
 #[derive(Debug, Clone, PartialEq)]
@@ -146,6 +148,13 @@ impl StoredSession {
             Some(error) => Err(error),
             None => fold.finish(id),
         }
+    }
+
+    /// What it has staged, rebuilt from its steps.
+    pub(crate) fn staging(&self, dir: &Path, tree: Arc<Tree>) -> Result<Staging, StagingError> {
+        let mut staging = Staging::restore(dir, tree, self.steps.iter().cloned())?;
+        staging.continue_after(self.last_step);
+        Ok(staging)
     }
 
     /// Where its work stands.

@@ -53,8 +53,7 @@ impl Touch {
 
 /// Whether one path is the other, or lies in it.
 fn overlap(a: &ProjectPath, b: &ProjectPath) -> bool {
-    let within = |a: &str, b: &str| a.strip_prefix(b).is_some_and(|rest| rest.starts_with('/'));
-    a == b || within(a.as_str(), b.as_str()) || within(b.as_str(), a.as_str())
+    a.starts_with(b) || b.starts_with(a)
 }
 
 impl Session {
@@ -74,7 +73,7 @@ impl Session {
     pub fn refuse(&self, id: &str, tool: &str, why: &str) -> CallAnswer {
         let tool = Excerpt::new(tool, SHOWN).to_string();
         let (call_id, summary) = (id.to_owned(), String::new());
-        self.observer.notice(Told::ToolStarted { call_id, tool: tool.clone(), summary });
+        self.desk.observer.notice(Told::ToolStarted { call_id, tool: tool.clone(), summary });
         let receipt = self.kernel.refuse_unread(&format!("a call of `{tool}`: {why}"));
         let content = json!({ "error": "not understood", "reason": why });
         let (allowed, success) = (false, false);
@@ -179,7 +178,7 @@ impl Session {
     fn one(&self, call: &ModelCall) -> CallAnswer {
         let tool = Excerpt::new(&call.tool, SHOWN).to_string();
         let (call_id, summary) = (call.id.clone(), self.summary(call));
-        self.observer.notice(Told::ToolStarted { call_id, tool, summary });
+        self.desk.observer.notice(Told::ToolStarted { call_id, tool, summary });
         let started = self.clock.now_ms();
         self.prepare(call);
         let receipt = self.submit(&self.request_id(call), &call.tool, call.arguments.clone());
@@ -333,7 +332,7 @@ impl Session {
         let tool = Excerpt::new(&answer.tool, SHOWN).to_string();
         let denied = receipt.decision != Decision::Allow;
         let error = receipt.error.clone();
-        self.observer.notice(Told::ToolFinished {
+        self.desk.observer.notice(Told::ToolFinished {
             call_id: answer.id.clone(),
             summary: super::advance::result_summary(&tool, &answer.content),
             tool,

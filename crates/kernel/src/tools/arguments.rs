@@ -16,19 +16,41 @@ pub(super) fn reading(
     properties: Value,
     required: &[&str],
 ) -> ToolSpec {
-    let schema = json!({
+    ToolSpec { effect: Effect::None, ..acting(name, summary, properties, required) }
+}
+
+/// What is known of a tool of ours that changes something, or runs something.
+pub(super) fn acting(
+    name: &'static str,
+    summary: &'static str,
+    properties: Value,
+    required: &[&str],
+) -> ToolSpec {
+    // Every name here stands in the table; should one not, its calls would be judged as touching nothing,
+    // which no rule about files allows.
+    let shape = shape_of(name).copied().unwrap_or(Shape::PLAIN);
+    let schema = closed(properties, required);
+    ToolSpec { name, summary, schema, effect: Effect::Some, shape }
+}
+
+/// The schema of an object with these members and no others.
+pub(super) fn closed(properties: Value, required: &[&str]) -> Value {
+    json!({
         "type": "object",
         "properties": properties,
         "required": required,
         "additionalProperties": false,
-    });
-    let shape = shape_of(name).copied().unwrap_or(Shape::PLAIN);
-    ToolSpec { name, summary, schema, effect: Effect::None, shape }
+    })
 }
 
 /// The argument `path`: nothing is the project's root.
 pub(super) fn directory(params: &Json) -> Result<Option<ProjectPath>, ToolError> {
-    let Some(text) = params.value().get("path").and_then(Value::as_str) else { return Ok(None) };
+    directory_named(params, "path")
+}
+
+/// A directory by the name of its argument: nothing is the project's root.
+pub(super) fn directory_named(params: &Json, name: &str) -> Result<Option<ProjectPath>, ToolError> {
+    let Some(text) = params.value().get(name).and_then(Value::as_str) else { return Ok(None) };
     match ProjectPath::parse(text) {
         Ok(path) => Ok(Some(path)),
         Err(PathError::Root) => Ok(None),

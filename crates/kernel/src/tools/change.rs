@@ -6,10 +6,10 @@ use fluffy_base::{Json, ProjectPath};
 use serde_json::{Value, json};
 
 use super::Views as _;
-use super::{text, text_or_empty};
+use super::arguments::{self, text};
 use crate::session::{Desk, failed};
 use crate::workshop::{Edit, Taking};
-use crate::{Clerk, Effect, Tool, ToolError, ToolSpec};
+use crate::{Clerk, Tool, ToolError, ToolSpec};
 
 /// Which of the three.
 #[derive(Debug, Clone, Copy)]
@@ -42,32 +42,29 @@ impl Kind {
         }
     }
 
-    fn schema(self) -> Value {
+    fn spec(self) -> ToolSpec {
         let text = || json!({ "type": "string" });
         let (properties, required) = match self {
-            Self::Write => {
-                (json!({ "path": text(), "content": text() }), json!(["path", "content"]))
-            }
+            Self::Write => (json!({ "path": text(), "content": text() }), &["path", "content"][..]),
             Self::Edit => (
                 json!({ "path": text(), "old": text(), "new": text(), "all": { "type": "boolean" } }),
-                json!(["path", "old", "new"]),
+                &["path", "old", "new"][..],
             ),
-            Self::Delete => (json!({ "path": text() }), json!(["path"])),
+            Self::Delete => (json!({ "path": text() }), &["path"][..]),
         };
-        json!({ "type": "object", "properties": properties, "required": required,
-            "additionalProperties": false })
+        arguments::acting(self.name(), self.summary(), properties, required)
     }
 
     fn edit(self, params: &Json) -> Result<Edit, ToolError> {
         let path = ProjectPath::parse(text(params, "path")?);
         let path = path.map_err(|error| ToolError(error.to_string()))?;
         Ok(match self {
-            Self::Write => Edit::Write { path, content: text_or_empty(params, "content") },
+            Self::Write => Edit::Write { path, content: text(params, "content")?.to_owned() },
             Self::Edit => Edit::Replace {
                 path,
-                old: text_or_empty(params, "old"),
-                new: text_or_empty(params, "new"),
-                all: params.value().get("all").and_then(Value::as_bool).unwrap_or(false),
+                old: text(params, "old")?.to_owned(),
+                new: text(params, "new")?.to_owned(),
+                all: arguments::flag(params, "all"),
             },
             Self::Delete => Edit::Delete { path },
         })
@@ -76,14 +73,7 @@ impl Kind {
 
 impl Tool for ChangeFile {
     fn spec(&self) -> ToolSpec {
-        let name = self.kind.name();
-        ToolSpec {
-            name,
-            summary: self.kind.summary(),
-            schema: self.kind.schema(),
-            effect: Effect::Some,
-            shape: super::shape(name),
-        }
+        self.kind.spec()
     }
 
     fn run(&self, params: &Json, clerk: &dyn Clerk) -> Result<Value, ToolError> {

@@ -8,11 +8,11 @@ use fluffy_base::{Json, ProjectPath, Span};
 use fluffy_sandbox::End;
 use serde_json::{Value, json};
 
-use super::text;
+use super::arguments::{self, text};
 use crate::files::{Found, View};
 use crate::session::{Desk, failed};
 use crate::workshop::{CommandLine, CommandRun, Produced, Sight, Taken, Taking};
-use crate::{Clerk, Effect, May, Tool, ToolError, ToolSpec};
+use crate::{Clerk, May, Tool, ToolError, ToolSpec};
 
 /// How many files an answer names.
 const NAMED: usize = 20;
@@ -22,24 +22,14 @@ pub(crate) struct RunCommand(pub(crate) Arc<Desk>);
 
 impl Tool for RunCommand {
     fn spec(&self) -> ToolSpec {
-        let name = "shell.run";
-        ToolSpec {
-            name,
-            summary: "Runs a program in a sandbox without network; no shells",
-            schema: json!({
-                "type": "object",
-                "properties": {
-                    "command": { "type": "string" },
-                    "args": { "type": "array", "items": { "type": "string" } },
-                    "cwd": { "type": "string" },
-                    "timeout_ms": { "type": "integer", "minimum": 1 },
-                },
-                "required": ["command"],
-                "additionalProperties": false,
-            }),
-            effect: Effect::Some,
-            shape: super::shape(name),
-        }
+        let properties = json!({
+            "command": { "type": "string" },
+            "args": { "type": "array", "items": { "type": "string" } },
+            "cwd": { "type": "string" },
+            "timeout_ms": { "type": "integer", "minimum": 1 },
+        });
+        let summary = "Runs a program in a sandbox without network; no shells";
+        arguments::acting("shell.run", summary, properties, &["command"])
     }
 
     fn run(&self, params: &Json, clerk: &dyn Clerk) -> Result<Value, ToolError> {
@@ -116,23 +106,23 @@ impl Desk {
 
 /// Every file of a view at a path or below it.
 fn at_or_below(view: &View, path: &ProjectPath) -> Vec<ProjectPath> {
-    if let Ok(Some(Found::File { .. })) = view.look(path) {
-        return vec![path.clone()];
+    match view.look(path) {
+        Ok(Some(Found::File { .. })) => vec![path.clone()],
+        Ok(Some(Found::Directory)) => {
+            // What cannot be looked at stays where it is: nothing of it is taken away.
+            let files = view.all_files().map(|walked| walked.files).unwrap_or_default();
+            files.into_iter().filter(|file| file.starts_with(path)).collect()
+        }
+        // A new file replaces nothing, and is no reason to look through the project.
+        Ok(Some(Found::Link | Found::Special) | None) | Err(_) => Vec::new(),
     }
-    let below = format!("{path}/");
-    // What cannot be looked at stays where it is: nothing of it is taken away.
-    let files = view.all_files().map(|walked| walked.files).unwrap_or_default();
-    files.into_iter().filter(|file| file.as_str().starts_with(&below)).collect()
 }
 
 fn command_line(params: &Json) -> Result<CommandLine, ToolError> {
     let args = params.value().get("args").and_then(Value::as_array);
     let args = args.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
     let args: Vec<String> = args.collect();
-    let cwd = match params.value().get("cwd").and_then(Value::as_str).map(ProjectPath::parse) {
-        None | Some(Err(fluffy_base::PathError::Root)) => None,
-        Some(path) => Some(path.map_err(|error| ToolError(error.to_string()))?),
-    };
+    let cwd = arguments::directory_named(params, "cwd")?;
     let timeout = params.value().get("timeout_ms").and_then(Value::as_u64).map(Span::from_ms);
     let line = CommandLine::new(text(params, "command")?, &args, cwd, timeout);
     line.map_err(|error| failed(&error))

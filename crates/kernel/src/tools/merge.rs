@@ -9,7 +9,7 @@ use fluffy_policy::Shape;
 use fluffy_workflow::{Answer, Event};
 use serde_json::{Value, json};
 
-use super::text;
+use super::arguments::{self, text};
 use crate::merge::{Plan, carry_out};
 use crate::session::{Desk, Entry, MERGE, Merged, failed};
 use crate::{Clerk, Effect, Tool, ToolError, ToolSpec};
@@ -22,15 +22,13 @@ impl Tool for Merge {
         ToolSpec {
             name: MERGE,
             summary: "Puts finished work into the project",
-            schema: json!({
-                "type": "object",
-                "properties": {
+            schema: arguments::closed(
+                json!({
                     "plan": { "type": "string" },
                     "paths": { "type": "array", "items": { "type": "string" } },
-                },
-                "required": ["plan", "paths"],
-                "additionalProperties": false,
-            }),
+                }),
+                &["plan", "paths"],
+            ),
             effect: Effect::Some,
             shape: Shape { paths: &["paths"], ..Shape::PLAIN },
         }

@@ -20,12 +20,10 @@ mod testing;
 
 use std::sync::Arc;
 
-use fluffy_base::{Json, ProjectPath};
-use fluffy_policy::{Shape, shape_of};
-use serde_json::Value;
+use fluffy_base::ProjectPath;
 
 use crate::session::Desk;
-use crate::{Registry, RegistryError, Tool, ToolError, View};
+use crate::{Registry, RegistryError, Tool, View};
 
 pub use exists::FsExists;
 pub use glob::SearchGlob;
@@ -77,23 +75,6 @@ pub(crate) fn register(registry: &mut Registry, desk: &Arc<Desk>) -> Result<(), 
     registry.register(Box::new(RequestExemption(desk())))?;
     registry.register(Box::new(SetMode(desk())))?;
     registry.register(Box::new(merge::Merge(desk())))
-}
-
-/// What the arguments of a tool of ours mean to rules.
-fn shape(name: &str) -> Shape {
-    // Every name here stands in the table; should one not, its calls would be judged as touching nothing,
-    // which no rule about files allows.
-    shape_of(name).copied().unwrap_or(Shape::PLAIN)
-}
-
-/// A text that the schema demands.
-fn text<'a>(params: &'a Json, name: &str) -> Result<&'a str, ToolError> {
-    let found = params.value().get(name).and_then(Value::as_str);
-    found.ok_or_else(|| ToolError(format!("`{name}` is missing")))
-}
-
-fn text_or_empty(params: &Json, name: &str) -> String {
-    params.value().get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

@@ -6,10 +6,11 @@ use fluffy_base::{Clock as _, Event as Told, Json, MergedFile, ProjectPath, Syst
 use fluffy_workflow::Event;
 use serde_json::{Value, json};
 
-use super::text;
+use super::Views as _;
+use super::arguments::{self, text};
 use crate::git::{Commit, Committed, GitError, GitPath, HookAnswer, Message, Recorded, Trailer};
 use crate::session::{Desk, Entry, failed};
-use crate::{Clerk, Effect, May, Tool, ToolError, ToolSpec};
+use crate::{Clerk, Tool, ToolError, ToolSpec};
 
 /// Which of the four.
 #[derive(Debug, Clone, Copy)]
@@ -28,35 +29,28 @@ pub(crate) struct Repository {
 
 impl Tool for Repository {
     fn spec(&self) -> ToolSpec {
-        let (name, summary, properties, required, effect) = match self.wanted {
-            Wanted::Status => {
-                ("git.status", "Changed files, yours included", json!({}), json!([]), Effect::Some)
-            }
+        let (name, summary, properties, required) = match self.wanted {
+            Wanted::Status => ("git.status", "Changed files, yours included", json!({}), &[][..]),
             Wanted::Diff => (
                 "git.diff",
                 "Changes since the last commit, yours included",
                 json!({ "path": { "type": "string" } }),
-                json!([]),
-                Effect::Some,
+                &[][..],
             ),
             Wanted::Log => (
                 "git.log",
                 "The last commits",
                 json!({ "limit": { "type": "integer", "minimum": 1 } }),
-                json!([]),
-                Effect::Some,
+                &[][..],
             ),
             Wanted::Commit => (
                 "git.commit",
                 "Commits what was merged",
                 json!({ "message": { "type": "string" } }),
-                json!(["message"]),
-                Effect::Some,
+                &["message"][..],
             ),
         };
-        let schema = json!({ "type": "object", "properties": properties, "required": required,
-            "additionalProperties": false });
-        ToolSpec { name, summary, schema, effect, shape: super::shape(name) }
+        arguments::acting(name, summary, properties, required)
     }
 
     fn run(&self, params: &Json, clerk: &dyn Clerk) -> Result<Value, ToolError> {
@@ -71,7 +65,7 @@ impl Tool for Repository {
 
 impl Repository {
     fn hidden(&self, path: &ProjectPath) -> bool {
-        self.desk.may("fs.read", path) != May::Yes
+        !self.desk.may_read(path)
     }
 
     fn status(&self) -> Result<Value, ToolError> {
@@ -88,11 +82,7 @@ impl Repository {
     }
 
     fn diff(&self, params: &Json) -> Result<Value, ToolError> {
-        let path = match params.value().get("path").and_then(Value::as_str).map(ProjectPath::parse)
-        {
-            None | Some(Err(fluffy_base::PathError::Root)) => None,
-            Some(path) => Some(path.map_err(|error| ToolError(error.to_string()))?),
-        };
+        let path = arguments::directory(params)?;
         let layer = self.desk.layer();
         let layers = [layer.path().to_owned()];
         let diff = self.desk.git.diff(&layers, path.as_ref(), &|path| self.hidden(path));

@@ -7,7 +7,7 @@ use fluffy_base::{Json, ProjectPath};
 use fluffy_workflow::{Consent, Event, ExemptionRequest, Mode, State, Transition};
 use serde_json::{Value, json};
 
-use super::{text, text_or_empty};
+use super::arguments::{self, text};
 use crate::session::{Desk, Entry, SET_MODE};
 use crate::{Clerk, Effect, Tool, ToolError, ToolSpec};
 
@@ -40,13 +40,12 @@ impl Tool for Complete {
             Said::Code => ("code.complete", "The code is written; test.run comes next", false),
             Said::Task => ("task.complete", "All is done: validates, merges and commits", true),
         };
-        let schema = if says {
-            json!({ "type": "object", "properties": { "summary": { "type": "string" } },
-                "required": ["summary"], "additionalProperties": false })
+        let (properties, required) = if says {
+            (json!({ "summary": { "type": "string" } }), &["summary"][..])
         } else {
-            json!({ "type": "object", "properties": {}, "additionalProperties": false })
+            (json!({}), &[][..])
         };
-        ToolSpec { name, summary, schema, effect: Effect::Some, shape: super::shape(name) }
+        arguments::acting(name, summary, properties, required)
     }
 
     fn run(&self, params: &Json, clerk: &dyn Clerk) -> Result<Value, ToolError> {
@@ -62,7 +61,7 @@ impl Tool for Complete {
 
 impl Complete {
     fn complete_task(&self, params: &Json, clerk: &dyn Clerk) -> Result<Value, ToolError> {
-        let summary = text_or_empty(params, "summary");
+        let summary = text(params, "summary")?.to_owned();
         let (state, missing) = {
             let inside = self.desk.look();
             (inside.workflow.state(), inside.missing())
@@ -81,23 +80,17 @@ impl Complete {
 
 impl Tool for RequestExemption {
     fn spec(&self) -> ToolSpec {
-        let name = "workflow.request_exemption";
-        ToolSpec {
-            name,
-            summary: "Asks to change files without a test",
-            schema: json!({
-                "type": "object",
-                "properties": {
-                    "category": { "enum": fluffy_policy::EXEMPTIONS },
-                    "paths": { "type": "array", "items": { "type": "string" } },
-                    "reason": { "type": "string" },
-                },
-                "required": ["category", "paths", "reason"],
-                "additionalProperties": false,
-            }),
-            effect: Effect::Some,
-            shape: super::shape(name),
-        }
+        let properties = json!({
+            "category": { "enum": fluffy_policy::EXEMPTIONS },
+            "paths": { "type": "array", "items": { "type": "string" } },
+            "reason": { "type": "string" },
+        });
+        arguments::acting(
+            "workflow.request_exemption",
+            "Asks to change files without a test",
+            properties,
+            &["category", "paths", "reason"],
+        )
     }
 
     fn run(&self, params: &Json, clerk: &dyn Clerk) -> Result<Value, ToolError> {
@@ -107,7 +100,7 @@ impl Tool for RequestExemption {
         let request = ExemptionRequest {
             category: text(params, "category")?.to_owned(),
             paths: paths.map_err(|error| ToolError(error.to_string()))?,
-            reason: text_or_empty(params, "reason"),
+            reason: text(params, "reason")?.to_owned(),
         };
         self.0.exempt(clerk, request).map(|transition| told(&transition))
     }
@@ -118,12 +111,10 @@ impl Tool for SetMode {
         ToolSpec {
             name: SET_MODE,
             summary: "Sets the session's mode",
-            schema: json!({
-                "type": "object",
-                "properties": { "mode": { "enum": Mode::ALL.map(Mode::name) } },
-                "required": ["mode"],
-                "additionalProperties": false,
-            }),
+            schema: arguments::closed(
+                json!({ "mode": { "enum": Mode::ALL.map(Mode::name) } }),
+                &["mode"],
+            ),
             effect: Effect::Some,
             shape: fluffy_policy::Shape::PLAIN,
         }

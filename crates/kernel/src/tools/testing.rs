@@ -17,11 +17,11 @@ use fluffy_workflow::{
 };
 use serde_json::{Value, json};
 
-use super::Views as _;
+use super::{Views as _, arguments};
 use crate::files::{Found, Staged, StagedFiles, Tree, View};
 use crate::session::{Desk, failed};
 use crate::workshop::{Measured, Sight, TestPlan, Tested, TestsError};
-use crate::{Clerk, Effect, May, Tool, ToolError, ToolSpec};
+use crate::{Clerk, Tool, ToolError, ToolSpec};
 
 /// Where git keeps what it keeps.
 const GIT: &str = ".git";
@@ -54,22 +54,13 @@ struct Look {
 
 impl Tool for RunTests {
     fn spec(&self) -> ToolSpec {
-        let name = "test.run";
-        ToolSpec {
-            name,
-            summary: "Runs the project's tests, or those that match a pattern",
-            schema: json!({
-                "type": "object",
-                "properties": {
-                    "pattern": { "type": "string" },
-                    "timeout_ms": { "type": "integer", "minimum": 1 },
-                    "coverage": { "type": "boolean" },
-                },
-                "additionalProperties": false,
-            }),
-            effect: Effect::Some,
-            shape: super::shape(name),
-        }
+        let properties = json!({
+            "pattern": { "type": "string" },
+            "timeout_ms": { "type": "integer", "minimum": 1 },
+            "coverage": { "type": "boolean" },
+        });
+        let summary = "Runs the project's tests, or those that match a pattern";
+        arguments::acting("test.run", summary, properties, &[])
     }
 
     fn run(&self, params: &Json, clerk: &dyn Clerk) -> Result<Value, ToolError> {
@@ -127,12 +118,10 @@ impl Wanted {
         Ok(Self {
             pattern: pattern.map_err(|error| ToolError(error.to_string()))?,
             timeout: get("timeout_ms").and_then(Value::as_u64).map(Span::from_ms),
-            coverage: get("coverage").and_then(Value::as_bool).unwrap_or(false),
+            coverage: arguments::flag(params, "coverage"),
         })
     }
-}
 
-impl Wanted {
     /// Whether the model said which tests to run, or for how long.
     fn is_narrowed(&self) -> bool {
         self.pattern.is_some() || self.timeout.is_some()
@@ -183,14 +172,14 @@ impl Desk {
     /// What the rules do not let the model read, and so no job may see.
     pub(crate) fn hidden(&self, view: &View) -> Result<Vec<ProjectPath>, ToolError> {
         let mut files = view.all_files().map_err(|error| failed(&error))?.files;
-        files.retain(|path| self.may("fs.read", path) != May::Yes);
+        files.retain(|path| !self.may_read(path));
         files.extend(self.hidden_of_git(&view.tree));
         Ok(files)
     }
 
     /// The same of what git keeps: all of it where the contents of such a file are among it, or that is not known.
     fn hidden_of_git(&self, tree: &Tree) -> Option<ProjectPath> {
-        let denied = |path: &ProjectPath| self.may("fs.read", path) != May::Yes;
+        let denied = |path: &ProjectPath| !self.may_read(path);
         let git = ProjectPath::parse(GIT).ok()?;
         if matches!(tree.look(&git), Ok(None)) {
             return None;

@@ -6,29 +6,13 @@ use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
 use fluffy_base::{Json, ProjectPath, VirtualClock};
-use fluffy_ledger::Appended;
 use fluffy_policy::{Glob, estimated_tokens};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::files::scene::Scene;
-use crate::{Clerk, Journal, Note, Registry, ToolError};
-
-/// A clerk who has nothing to do: reading is not remembered here.
-struct Idle;
-
-impl Journal for Idle {
-    fn record(&self, _: Note) -> Result<Appended, ToolError> {
-        Err(ToolError("nothing is recorded here".to_owned()))
-    }
-}
-
-impl Clerk for Idle {
-    fn request_id(&self) -> &str {
-        "test"
-    }
-}
+use crate::{Registry, ToolError};
 
 /// A view, and a pattern of what may not be read.
 struct Fixed {
@@ -60,7 +44,7 @@ fn call(views: &Arc<dyn Views>, name: &str, params: Value) -> Result<Value, Stri
     let params = Json::new(params).unwrap();
     let tool = registry.find(name).unwrap();
     assert_eq!(tool.objections(&params), None);
-    tool.tool.run(&params, &Idle).map_err(|ToolError(text)| text)
+    tool.tool.run(&params, &()).map_err(|ToolError(text)| text)
 }
 
 fn plain(scene: &Scene) -> Arc<dyn Views> {
@@ -374,7 +358,7 @@ fn a_search_ends_when_its_time_is_up() {
     for params in [json!({"pattern": "x"}), json!({"pattern": "y", "path": "big"})] {
         let clock = Arc::new(VirtualClock::new(0, 15_000));
         let grep = SearchGrep::with_clock(Arc::clone(&views), clock);
-        let ToolError(error) = grep.run(&Json::new(params).unwrap(), &Idle).unwrap_err();
+        let ToolError(error) = grep.run(&Json::new(params).unwrap(), &()).unwrap_err();
         assert!(error.starts_with("the search took more than 20 s"), "{error}");
     }
 }
@@ -435,8 +419,8 @@ proptest! {
                 params["glob"] = glob.into();
             }
             if let Ok(params) = Json::new(params) {
-                let _ = SearchGrep::new(Arc::clone(views)).run(&params, &Idle);
-                let _ = SearchGlob::new(Arc::clone(views)).run(&params, &Idle);
+                let _ = SearchGrep::new(Arc::clone(views)).run(&params, &());
+                let _ = SearchGlob::new(Arc::clone(views)).run(&params, &());
             }
         });
     }
