@@ -1,6 +1,8 @@
 //! The loop: prompt, stream, calls, results, and again, until the task is at its end.
 
-use fluffy_base::{Event, Observer};
+use std::ops::ControlFlow;
+
+use fluffy_base::{Event, Observer, Usd};
 use fluffy_provider::{
     CallOutcome, CallResult, ModelRequest, Provider, ProviderError, StopReason, ToolDefinition,
     Turn, Usage,
@@ -12,8 +14,8 @@ use crate::listen::{Heard, listen};
 use crate::notes::Notes;
 use crate::prompt::{MAX_FIRST_REQUEST_BYTES, MAX_SYSTEM_BYTES, Prompt, prompt};
 use crate::{
-    Bench, Caps, Conversation, Ended, Outcome, Spent, TaskStatus, Waiter, calls, retry, summary,
-    tools,
+    Bench, Cap, Caps, Conversation, Ended, Outcome, Spent, TaskStatus, Waiter, calls, retry,
+    summary, tools,
 };
 
 /// How often in a row a model that asks for nothing is told what is missing.
@@ -122,9 +124,12 @@ impl Run<'_> {
                 self.estimate.tighten();
                 continue;
             }
-            let pause = retry::pause(attempt, &error).filter(|_| !heard.began);
+            let chance = agent.waiter.chance();
+            let pause = retry::pause(attempt, &error, chance).filter(|_| !heard.began);
             let Some(pause) = pause else { return Err(Outcome::Provider(error)) };
             attempt += 1;
+            let what = error.to_string();
+            agent.observer.notice(Event::ProviderRetry { what, wait_ms: pause, attempt });
             agent.waiter.wait(pause, &|| agent.bench.is_cancelled());
             self.check_cancelled()?;
         }
@@ -152,10 +157,29 @@ impl Run<'_> {
         request.messages = self.conversation.messages(&before);
         let input = self.estimate.tokens(request_bytes(&request));
         let wanted = self.agent.provider.context_window().saturating_sub(input);
-        let wanted = wanted.clamp(self.reserved(), LONGEST_OUTPUT);
+        let most = self.longest();
+        let wanted = wanted.clamp(self.reserved().min(most), most);
         request.max_output_tokens =
-            self.meter.allows_output(input, wanted).map_err(Outcome::CapReached)?;
+            self.affordable(&request, wanted).map_err(Outcome::CapReached)?;
         Ok(request)
+    }
+
+    /// How long the answer may be within the caps. Where a guess comes near one, the provider counts, if it can.
+    fn affordable(&mut self, request: &ModelRequest, wanted: u64) -> Result<u64, Cap> {
+        let input = self.estimate.tokens(request_bytes(request));
+        let guessed = self.meter.allows_output(input, wanted);
+        if guessed == Ok(wanted) {
+            return guessed;
+        }
+        let bench = self.agent.bench;
+        let mut is_wanted = || match bench.is_cancelled() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        };
+        let counted = self.agent.provider.count(request, &mut is_wanted);
+        let Some(counted) = counted else { return guessed };
+        self.estimate.learn(request, counted);
+        self.meter.allows_output(self.estimate.tokens(request_bytes(request)), wanted)
     }
 
     /// Makes the conversation fit. What was left out is summarised by the model where it can be asked; the
@@ -170,7 +194,8 @@ impl Run<'_> {
         let record = self.estimate.bytes(self.room() / 2);
         let mut request = summary::request(provider.model(), before.as_deref(), &left_out, record);
         let input = self.estimate.tokens(request_bytes(&request));
-        let Ok(output) = self.meter.allows_output(input, summary::MAX_SUMMARY_TOKENS) else {
+        let wanted = self.longest().min(summary::MAX_SUMMARY_TOKENS);
+        let Ok(output) = self.meter.allows_output(input, wanted) else {
             return Ok(());
         };
         request.max_output_tokens = output;
@@ -214,7 +239,7 @@ impl Run<'_> {
             StopReason::Length => "your answer was cut off: it was too long".to_owned(),
             StopReason::MalformedCall => "your call could not be understood".to_owned(),
             StopReason::End | StopReason::Calls | StopReason::Refusal => {
-                let status = self.agent.bench.finish(&text).map_err(Outcome::Bench)?;
+                let status = self.finish(&text)?;
                 match status {
                     TaskStatus::Working { missing } => missing,
                     TaskStatus::Done { .. } | TaskStatus::Failed(_) => {
@@ -245,8 +270,8 @@ impl Run<'_> {
 
     /// A recorded conversation has no more turns: what it has reached counts.
     fn transcript_ended(&mut self) -> Outcome {
-        match self.agent.bench.finish("") {
-            Err(error) => Outcome::Bench(error),
+        match self.finish("") {
+            Err(outcome) => outcome,
             Ok(TaskStatus::Working { missing }) => Outcome::failed(
                 "the transcript ended before the task was done",
                 or(&missing, "the task is not done"),
@@ -254,6 +279,16 @@ impl Run<'_> {
             ),
             Ok(TaskStatus::Done { summary }) => self.completed(summary),
             Ok(TaskStatus::Failed(failure)) => Outcome::Failed(failure),
+        }
+    }
+
+    /// Brings the work to its end. What is not done because nobody wants it any more was cancelled, and did not fail.
+    fn finish(&self, text: &str) -> Result<TaskStatus, Outcome> {
+        match self.agent.bench.finish(text) {
+            Ok(done @ TaskStatus::Done { .. }) => Ok(done),
+            _other if self.agent.bench.is_cancelled() => Err(Outcome::Cancelled),
+            Ok(status) => Ok(status),
+            Err(error) => Err(Outcome::Bench(error)),
         }
     }
 
@@ -279,12 +314,23 @@ impl Run<'_> {
         if !heard.paid {
             return;
         }
-        let Usage { input, output, .. } = heard.usage;
+        let Usage { input, output, cached, .. } = heard.usage;
         self.meter.charge(heard.usage);
-        self.agent.observer.notice(Event::Usage { input_tokens: input, output_tokens: output });
+        let cost = self.agent.provider.prices().map(|prices| prices.cost(&heard.usage));
+        self.agent.observer.notice(Event::Usage {
+            input_tokens: input,
+            output_tokens: output,
+            cached_tokens: Some(cached).filter(|cached| *cached > 0),
+            cost_usd: cost.map(Usd::from_micros),
+        });
         if heard.counted {
             self.estimate.learn(request, input);
         }
+    }
+
+    /// The longest answer that can be asked for.
+    fn longest(&self) -> u64 {
+        self.agent.provider.max_output_tokens().unwrap_or(LONGEST_OUTPUT).min(LONGEST_OUTPUT)
     }
 
     /// Tokens for everything that is sent.

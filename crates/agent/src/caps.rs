@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use fluffy_base::Usd;
 use fluffy_provider::{Prices, Usage};
 
 /// The shortest answer that is worth asking for, in tokens.
@@ -62,7 +63,7 @@ impl fmt::Display for Cap {
         match self {
             Self::Turns(turns) => write!(f, "{turns} turns"),
             Self::Tokens(tokens) => write!(f, "{tokens} tokens"),
-            Self::Cost(cost) => write!(f, "${}.{:06}", cost / 1_000_000, cost % 1_000_000),
+            Self::Cost(cost) => write!(f, "${}", Usd::from_micros(*cost)),
         }
     }
 }
@@ -153,7 +154,7 @@ mod tests {
     fn a_cap_is_shown_in_its_own_unit() {
         assert_eq!(Cap::Turns(50).to_string(), "50 turns");
         assert_eq!(Cap::Tokens(9).to_string(), "9 tokens");
-        assert_eq!(Cap::Cost(1_250_000).to_string(), "$1.250000");
+        assert_eq!(Cap::Cost(1_250_000).to_string(), "$1.25");
     }
 
     proptest! {

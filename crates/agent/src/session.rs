@@ -7,7 +7,7 @@ use fluffy_kernel::{
     CallAnswer, Cancel, ModelCall, Outline, Session, StoredSession, TaskStatus as Status,
 };
 use fluffy_provider::{
-    Call, CallOutcome, CallResult, Message, ToolDefinition, Turn, Usage, header, to_line,
+    Call, CallOutcome, CallResult, Message, Prices, ToolDefinition, Turn, Usage, header, to_line,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,6 +22,7 @@ pub struct SessionBench<'a> {
     cancel: Cancel,
     tools: Vec<ToolDefinition>,
     told: Mutex<Option<Told>>,
+    prices: Option<Prices>,
 }
 
 /// What was told of the project's files.
@@ -40,6 +41,18 @@ struct Kept {
     /// What the model said, as it is handed back to it.
     message: Message,
     usage: Usage,
+    /// What it cost in millionths of a dollar, where the price is known.
+    #[serde(default)]
+    cost: Option<u64>,
+}
+
+/// What a session used, as the provider counted it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Spending {
+    /// Tokens.
+    pub usage: Usage,
+    /// Millionths of a dollar; nothing where the price of a turn is not known.
+    pub cost: Option<u64>,
 }
 
 /// An interrupted session, ready to go on.
@@ -68,7 +81,27 @@ impl<'a> SessionBench<'a> {
             Some(ToolDefinition { name, summary, schema })
         });
         let tools = tools.collect();
-        Self { session, cancel: session.cancel_handle(), tools, told: Mutex::default() }
+        let cancel = session.cancel_handle();
+        Self { session, cancel, tools, told: Mutex::default(), prices: None }
+    }
+
+    /// The same bench, which keeps what turns cost at these prices.
+    #[must_use]
+    pub fn priced(mut self, prices: Option<Prices>) -> Self {
+        self.prices = prices;
+        self
+    }
+
+    /// A conversation in which nothing was said, with what the person pinned.
+    pub fn conversation(&self) -> Conversation {
+        self.pinned(Conversation::new())
+    }
+
+    fn pinned(&self, mut conversation: Conversation) -> Conversation {
+        for pin in self.session.pins() {
+            conversation.pin(format!("{}\n{}", pin.path, pin.text));
+        }
+        conversation
     }
 
     /// Answers what an interrupted session left unanswered, and gives the conversation so far.
@@ -84,6 +117,8 @@ impl<'a> SessionBench<'a> {
             };
             spent.turns += 1;
             spent.usage = spent.usage.plus(kept.usage);
+            let cost = kept.cost.unwrap_or_else(|| Prices::ASSUMED.cost(&kept.usage));
+            spent.cost = spent.cost.saturating_add(cost);
             messages.push(kept.message);
             let mut results: Vec<CallResult> = record.answers.values().map(result).collect();
             if at + 1 == stored.turns.len() {
@@ -93,7 +128,8 @@ impl<'a> SessionBench<'a> {
             }
             messages.push(Message::Results { results });
         }
-        Ok(Resumed { conversation: Conversation::resumed(messages), spent })
+        let conversation = self.pinned(Conversation::resumed(messages));
+        Ok(Resumed { conversation, spent })
     }
 
     /// What is told of the files, looked up again after they changed.
@@ -111,6 +147,19 @@ impl<'a> SessionBench<'a> {
             None => part(&[], &[]),
         }
     }
+}
+
+/// What a session used.
+pub fn spending(stored: &StoredSession) -> Result<Spending, ResumeError> {
+    let mut spending = Spending { cost: Some(0), ..Spending::default() };
+    for (at, record) in stored.turns.iter().enumerate() {
+        let kept = Kept::deserialize(&record.turn)
+            .map_err(|source| ResumeError { turn: at + 1, source })?;
+        spending.usage = spending.usage.plus(kept.usage);
+        let both = spending.cost.zip(kept.cost);
+        spending.cost = both.map(|(sum, cost)| sum.saturating_add(cost));
+    }
+    Ok(spending)
 }
 
 /// The lines of a session's transcript, the header first.
@@ -134,7 +183,11 @@ impl Bench for SessionBench<'_> {
         let text =
             |name: &str| standing.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let allowed = self.session.available().into_iter().map(str::to_owned).collect();
-        Standing { state: text("state"), mode: text("mode"), allowed, hint: text("next") }
+        let hint = match text("warning") {
+            warning if warning.is_empty() => text("next"),
+            warning => format!("{}\nWarning: {warning}", text("next")),
+        };
+        Standing { state: text("state"), mode: text("mode"), allowed, hint }
     }
 
     fn call(&self, calls: &[ParsedCall]) -> Vec<CallResult> {
@@ -155,7 +208,8 @@ impl Bench for SessionBench<'_> {
         let failed = |error: &dyn std::fmt::Display| AgentError::NotRecorded(error.to_string());
         let line = serde_json::from_str(&to_line(turn, &[])).map_err(|error| failed(&error))?;
         let (message, usage) = (turn.message(), turn.usage.unwrap_or_default());
-        let kept = serde_json::to_value(Kept { line, message, usage });
+        let cost = self.prices.map(|prices| prices.cost(&usage));
+        let kept = serde_json::to_value(Kept { line, message, usage, cost });
         let kept = kept.map_err(|error| failed(&error))?;
         self.session.record_turn(kept).map_err(|error| failed(&error))
     }

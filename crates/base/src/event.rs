@@ -6,6 +6,8 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::Usd;
+
 /// The version in every event.
 pub const EVENT_VERSION: u64 = 1;
 
@@ -26,7 +28,7 @@ pub enum Event {
         model: String,
         /// Digest of the policy in force.
         policy: String,
-        /// The project's own notes that the model is shown, by path.
+        /// What the model is shown from the beginning, by path: the project's own notes, and what was pinned.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         notes: Vec<String>,
     },
@@ -94,6 +96,21 @@ pub enum Event {
         /// Those that failed.
         ids_failed: Vec<String>,
     },
+    /// Coverage was measured.
+    #[serde(rename = "coverage.measured")]
+    CoverageMeasured {
+        /// Lines that tests reach.
+        covered: u64,
+        /// All lines.
+        total: u64,
+        /// The covered share that the project is held to, in hundredths of a percent, if it keeps one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        baseline: Option<u32>,
+        /// `kept`, `lower`, `warned` or `locked`: how it stands against that.
+        level: String,
+        /// The same in words.
+        text: String,
+    },
     /// A person is asked.
     #[serde(rename = "review.requested")]
     ReviewRequested {
@@ -133,6 +150,22 @@ pub enum Event {
         input_tokens: u64,
         /// Tokens received.
         output_tokens: u64,
+        /// How many of those sent were read from a cache.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cached_tokens: Option<u64>,
+        /// What it cost in US dollars, where prices are known: a decimal number.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cost_usd: Option<Usd>,
+    },
+    /// The provider failed for the moment and is asked again after a pause.
+    #[serde(rename = "provider.retry")]
+    ProviderRetry {
+        /// What it said.
+        what: String,
+        /// How long is waited.
+        wait_ms: u64,
+        /// The how many-th time it will be asked again.
+        attempt: u32,
     },
     /// The task is done.
     #[serde(rename = "task.completed")]

@@ -1,6 +1,7 @@
 //! What governing costs: calls of a model through the whole path, beside what they do at the least.
 //!
-//! `cargo bench --package fluffy-cli --bench session`; the row of `rg` is missing where `rg` is.
+//! `cargo bench --package fluffy-cli --bench session`; the row of `rg` is missing where `rg` is. Words after `--` name the
+//! rows to measure: `read`, `write`, `tests`, `search`, `turns`.
 
 #![expect(clippy::unwrap_used, reason = "a bench that cannot set itself up has nothing to measure")]
 #![expect(
@@ -33,6 +34,9 @@ const DIRECTORIES: usize = 1000;
 const FILES: usize = 100;
 const PATTERN: &str = "needle_[0-9]+";
 
+/// What measures and reports one row.
+type Row = fn(&Bench);
+
 struct Bench {
     project: Project,
     runtime: Arc<dyn Runtime>,
@@ -40,12 +44,19 @@ struct Bench {
 }
 
 fn main() {
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|it| !it.starts_with('-')).collect();
+    let is_wanted = |row: &str| wanted.is_empty() || wanted.iter().any(|it| it == row);
     let bench = Bench::new();
-    bench.read();
-    bench.write();
-    bench.tests();
-    bench.search();
-    turns();
+    let rows: [(&str, Row); 5] = [
+        ("read", Bench::read),
+        ("write", Bench::write),
+        ("tests", Bench::tests),
+        ("search", Bench::search),
+        ("turns", |_| turns()),
+    ];
+    for (_, row) in rows.iter().filter(|(name, _)| is_wanted(name)) {
+        row(&bench);
+    }
 }
 
 impl Bench {
@@ -79,6 +90,7 @@ impl Bench {
             sessions: project.state().join("sessions"),
             conventions: Conventions::default(),
             test_command: None,
+            test_coverage: None,
             git: GitOptions::default(),
             commits: CommitOptions::default(),
             observer: Arc::new(()),
@@ -104,13 +116,13 @@ impl Bench {
     }
 
     fn write(&self) {
-        let bare = measure(200, || self.sandbox());
         let mut number = 0;
-        let governed = measure(200, || {
+        let mut write = || {
             number += 1;
             let content = format!("// {number}\n");
             self.call("fs.write", json!({"path": "tests/b.test.js", "content": content}));
-        });
+        };
+        let (governed, bare) = by_turns(400, &mut write, &mut || self.sandbox());
         report("fs.write, 10 bytes", governed, "a sandbox that runs `true`", bare);
     }
 
@@ -197,15 +209,24 @@ fn run(program: &str, args: &[&str], at: &Path) {
 
 /// The median of so many rounds.
 fn measure(rounds: usize, mut round: impl FnMut()) -> Duration {
-    let mut times: Vec<Duration> = (0..rounds)
-        .map(|_| {
-            let start = Instant::now();
-            round();
-            start.elapsed()
-        })
-        .collect();
+    median((0..rounds).map(|_| timed(&mut round)).collect())
+}
+
+/// The medians of two that take turns, so that what else the machine does meets both.
+fn by_turns(rounds: usize, one: &mut dyn FnMut(), other: &mut dyn FnMut()) -> (Duration, Duration) {
+    let (ones, others) = (0..rounds).map(|_| (timed(&mut *one), timed(&mut *other))).unzip();
+    (median(ones), median(others))
+}
+
+fn timed(mut round: impl FnMut()) -> Duration {
+    let start = Instant::now();
+    round();
+    start.elapsed()
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
-    times.get(rounds / 2).copied().unwrap_or_default()
+    times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
 fn report(what: &str, ours: Duration, peer: &str, theirs: Duration) {

@@ -1,6 +1,7 @@
 //! What was typed.
 
 mod policy;
+mod provider;
 mod sandbox;
 mod session;
 mod task;
@@ -13,9 +14,10 @@ use fluffy_kernel::{DualChannel, EvidenceFirst, Permissive, Strict, Variant};
 pub(crate) use self::policy::{
     CheckArgs, ConfigCommand, ExplainArgs, PolicyCommand, ShowArgs, TestArgs, UpdateArgs,
 };
+pub(crate) use self::provider::{AuthCommand, ModelsArgs};
 pub(crate) use self::sandbox::{NetName, RunArgs, SandboxCommand};
 pub(crate) use self::session::{ExportSessionArgs, ResumeArgs, SessionCommand};
-pub(crate) use self::task::{DemoArgs, LanguageName, TaskArgs, with_run, with_tip};
+pub(crate) use self::task::{CapArgs, DemoArgs, LanguageName, TaskArgs, with_run, with_tip};
 
 /// An AI programming CLI in which the model proposes and a kernel disposes.
 #[derive(Debug, Parser)]
@@ -37,6 +39,11 @@ pub(crate) enum Command {
     /// Look at tasks, take their steps back, go on with them
     #[command(subcommand)]
     Session(SessionCommand),
+    /// Keep, list, test and forget the keys of providers
+    #[command(subcommand)]
+    Auth(AuthCommand),
+    /// List the models of a provider
+    Models(ModelsArgs),
     /// Drive the kernel directly
     #[command(subcommand)]
     Kernel(KernelCommand),
@@ -67,6 +74,9 @@ pub(crate) enum Command {
     /// Judge requests by rule files, for the kernel at the other end of the pipes
     #[command(hide = true)]
     PolicyHost,
+    /// Speak with a provider, for the kernel at the other end of the pipes
+    #[command(hide = true)]
+    ProviderHost,
     /// Set a sandbox up, for the kernel at the other end of the standard input
     #[command(hide = true)]
     SandboxInit,

@@ -3,24 +3,24 @@
 use std::sync::Arc;
 
 use fluffy_agent::{
-    Agent, Caps as AgentCaps, Conversation, Ended, Outcome as LoopOutcome, SessionBench, Spent,
-    SystemWaiter,
+    Agent, Caps as AgentCaps, Ended, Outcome as LoopOutcome, SessionBench, Spent, SystemWaiter,
 };
 use fluffy_base::{Event, Observer, SessionId};
 use fluffy_kernel::{
-    CommitOptions, GitOptions, Reviewer, Session, SessionConfig, SessionError, StoredSession,
-    WorkshopOptions,
+    CommitOptions, Driver, GitOptions, Reviewer, Session, SessionConfig, SessionError,
+    StoredSession, WorkshopOptions,
 };
-use fluffy_provider::{Provider, ProviderError, Replay};
+use fluffy_provider::{Provider, ProviderError};
 use fluffy_sandbox::Runtime;
 use fluffy_workflow::Conventions;
 
-use crate::commands::run::{Caps, Done, Ending, Outcome, ProviderSpec, RunRequest};
+use crate::commands::run::{Caps, Done, Ending, Outcome, RunRequest};
 use crate::environment::Environment;
 use crate::explain::CliError;
 use crate::interrupt::Stop;
 use crate::place::Place;
 use crate::project_config::ProjectConfig;
+use crate::providers::{Choice, Chosen};
 use crate::toolchains;
 
 /// A task's surroundings.
@@ -37,17 +37,22 @@ pub(crate) fn drive(
     scene: &Scene<'_>,
     stop: &Stop,
 ) -> Result<Outcome, CliError> {
-    let provider = provider(&request.provider, 0)?;
+    let chosen = request.choice.open(scene.place, scene.environment, 0)?;
+    let provider = &*chosen.provider;
     let config = scene.config()?;
     let session = match Session::begin(config, &request.task, request.mode, request.access) {
         Err(SessionError::Mode(why)) => return Ok(mode_refused(&why)),
         begun => begun?,
     };
-    scene.introduce(&session, &provider, stop);
+    if let Err(error) = request.pins.iter().try_for_each(|path| session.pin(path)) {
+        session.close()?;
+        return Err(error.into());
+    }
+    scene.introduce(&session, &chosen, stop)?;
     session.start()?;
-    let bench = SessionBench::new(&session);
-    let mut conversation = Conversation::new();
-    let agent = agent(&bench, &provider, scene, request.caps, Spent::default());
+    let bench = SessionBench::new(&session).priced(provider.prices());
+    let mut conversation = bench.conversation();
+    let agent = agent(&bench, provider, scene, request.caps, Spent::default());
     let ended = agent.run(&mut conversation, Some(&request.task));
     finish(session, ended)
 }
@@ -55,18 +60,23 @@ pub(crate) fn drive(
 /// Goes on with a session.
 pub(crate) fn resume(
     id: &SessionId,
-    spec: &ProviderSpec,
+    choice: Choice,
     caps: Caps,
     scene: &Scene<'_>,
     stop: &Stop,
 ) -> Result<Outcome, CliError> {
     let (session, stored) = Session::resume(scene.config()?, id.clone())?;
-    let provider = provider(spec, stored.turns.len())?;
-    scene.introduce(&session, &provider, stop);
-    let bench = SessionBench::new(&session);
+    let choice = match &stored.driver {
+        Some(driver) => choice.or_recorded(&driver.provider, &driver.model),
+        None => choice,
+    };
+    let chosen = choice.open(scene.place, scene.environment, stored.turns.len())?;
+    let provider = &*chosen.provider;
+    scene.introduce(&session, &chosen, stop)?;
+    let bench = SessionBench::new(&session).priced(provider.prices());
     let resumed = bench.resume(&stored)?;
     let mut conversation = resumed.conversation;
-    let agent = agent(&bench, &provider, scene, caps, resumed.spent);
+    let agent = agent(&bench, provider, scene, caps, resumed.spent);
     let ended = agent.run(&mut conversation, None);
     finish(session, ended)
 }
@@ -85,15 +95,6 @@ fn agent<'a>(
 ) -> Agent<'a> {
     let caps = AgentCaps { turns: caps.turns, tokens: caps.tokens, cost: caps.cost_micros };
     Agent { bench, provider, observer: &*scene.observer, waiter: &SystemWaiter, caps, spent }
-}
-
-fn provider(spec: &ProviderSpec, skip: usize) -> Result<Replay, CliError> {
-    match spec {
-        ProviderSpec::Replay(path) => {
-            let failed = |source| CliError::Transcript { path: path.clone(), source };
-            Ok(Replay::open(path).map_err(failed)?.skip(skip))
-        }
-    }
 }
 
 impl Scene<'_> {
@@ -119,6 +120,7 @@ impl Scene<'_> {
             sessions: place.sessions(),
             conventions: Conventions::with(settings.test_files()?),
             test_command: settings.test_command(),
+            test_coverage: settings.test_coverage()?,
             git: GitOptions { program: None, home, config_home: None },
             commits: CommitOptions {
                 hooks: settings.hooks(),
@@ -129,17 +131,28 @@ impl Scene<'_> {
         })
     }
 
-    fn introduce(&self, session: &Session, provider: &dyn Provider, stop: &Stop) {
+    /// Says who drives the session, in the ledger and to whoever watches.
+    fn introduce(
+        &self,
+        session: &Session,
+        Chosen { provider, spec }: &Chosen,
+        stop: &Stop,
+    ) -> Result<(), CliError> {
+        let model = provider.model().to_owned();
+        session.driven_by(&Driver { provider: spec.to_string(), model })?;
         let cancel = session.cancel_handle();
         stop.calls(move || cancel.cancel());
+        let pins = session.pins().into_iter().map(|pin| pin.path.to_string());
+        let notes = session.outline().notes.into_iter().map(|(path, _)| path);
         self.observer.notice(Event::SessionStarted {
             session_id: session.id().to_string(),
             mode: session.mode().name().to_owned(),
             provider: provider.name().to_owned(),
             model: provider.model().to_owned(),
             policy: session.kernel().policy_digest().to_string(),
-            notes: session.outline().notes.into_iter().map(|(path, _)| path).collect(),
+            notes: notes.chain(pins).collect(),
         });
+        Ok(())
     }
 }
 

@@ -8,11 +8,11 @@ use fluffy_base::{JsonError, RequestError};
 use fluffy_kernel::{KernelError, RegistryError, RestoreError, SessionError, StagingError};
 use fluffy_ledger::LedgerError;
 use fluffy_policy::PolicyError;
-use fluffy_provider::TranscriptError;
+use fluffy_provider::{ProviderError, TranscriptError};
 use fluffy_sandbox::harvest::{HarvestError, ReadError};
 use fluffy_sandbox::{ConfigError, RuntimeError};
 
-use crate::commands::ProviderSpec;
+use crate::providers::SetupError;
 use crate::task_text::TaskError;
 
 /// Exit code: done.
@@ -95,8 +95,10 @@ pub(crate) enum CliError {
     Task(#[from] TaskError),
     #[error("no provider was named")]
     NoProvider,
-    #[error("there is no provider `{0}`")]
-    UnknownProvider(String),
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
     #[error(transparent)]
     Session(SessionError),
     #[error(transparent)]
@@ -112,7 +114,7 @@ pub(crate) enum CliError {
     #[error("several sessions begin with `{0}`")]
     AmbiguousSession(String),
     #[error("`{file}` cannot be used")]
-    Settings { file: &'static str, problem: String },
+    Settings { file: String, problem: String },
     #[error("the demo cannot run any tests here")]
     NoLanguage(String),
 }
@@ -164,7 +166,8 @@ impl CliError {
             Self::Task(error) => task_reason(error),
             Self::NoProvider => "a task needs a model, and nobody is asked by default",
             Self::NoLanguage(_) => "its project is a real one, in a language that must be here",
-            Self::UnknownProvider(_) => "it is none of those that are built in",
+            Self::Setup(error) => return error.why(),
+            Self::Provider(error) => error.why(),
             Self::NoSession => "no task was begun in this directory so far",
             Self::UnknownSession(_) => "no session of this project has that id",
             Self::AmbiguousSession(_) => "one session must be meant",
@@ -235,10 +238,13 @@ impl CliError {
             Self::Harvest(_) => say("have the command leave less behind", FAILED),
             Self::Saving(_) => say("check the free space and run it again", FAILED),
             Self::Task(error) => (task_remedy(error).to_owned(), USAGE),
-            Self::NoProvider | Self::UnknownProvider(_) => {
-                let known = ProviderSpec::known();
-                (format!("name one with --provider; there is: {known}"), USAGE)
-            }
+            Self::NoProvider => say(
+                "name one: fluffy auth set anthropic, then --provider anthropic -m MODEL; or a server of your own: \
+                 fluffy models --local; or see it work without one: fluffy demo",
+                USAGE,
+            ),
+            Self::Setup(error) => (error.fix(), USAGE),
+            Self::Provider(error) => say(error.fix(), PROVIDER_FAILED),
             Self::NoSession => say("begin one: fluffy \"what is to be done\"", USAGE),
             Self::UnknownSession(_)
             | Self::AmbiguousSession(_)
@@ -291,6 +297,12 @@ fn session_reason(error: &SessionError) -> &'static str {
         SessionError::Done(_) => "its work is in the project",
         SessionError::NoStep => "nothing is staged, or what was is merged",
         SessionError::Mode(_) => "the policy or a person refused it",
+        SessionError::Pin { .. } => {
+            "a pin is a text file of the project, shown to the model as a whole"
+        }
+        SessionError::PinDenied { .. } => {
+            "what the model may not read is not shown to it by other ways"
+        }
         SessionError::Staging(_) => "what was asked for is not there, or cannot be had",
         SessionError::Step(_) => "what cannot be recorded is not done",
         // These have a cause of their own.
@@ -320,6 +332,12 @@ fn session_remedy(error: &SessionError) -> (String, u8) {
             say("free what is in the way and go on: fluffy session resume", FAILED)
         }
         SessionError::Mode(_) => say("work in strict mode, or do what the reason says", DENIED),
+        SessionError::Pin { .. } => {
+            say("name a text file by its path from the project's root", USAGE)
+        }
+        SessionError::PinDenied { .. } => {
+            say("leave it out, or let the policy allow reading it", DENIED)
+        }
         SessionError::Done(_) => say("begin a new one: fluffy \"what is to be done\"", USAGE),
         SessionError::Step(_)
         | SessionError::Kernel(_)

@@ -14,12 +14,15 @@ mod explanation;
 mod extensions;
 mod inert;
 mod interrupt;
+mod keys;
 mod landlock;
 mod lines;
 mod output;
 mod place;
 mod policy_source;
 mod project_config;
+mod provider_guest;
+mod providers;
 mod render;
 mod review;
 mod task_text;
@@ -30,6 +33,7 @@ mod toolchains;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
+use fluffy_sandbox::Guest;
 
 use crate::args::{Args, Command, with_run, with_tip};
 use crate::environment::Environment;
@@ -39,11 +43,17 @@ fn main() -> ExitCode {
     // Before anything else, because it is done for every command that runs: it must be quick and alone.
     let first = std::env::args_os().nth(1);
     if first.as_ref().is_some_and(|first| first == "sandbox-init") {
-        return fluffy_sandbox::sandbox_init();
+        // Done for every file that is written, so that it is not even executed.
+        let run = commands::file_host::run;
+        return fluffy_sandbox::sandbox_init_with(&[Guest { name: "file-host", run }]);
     }
-    // Likewise: it is done for every file that is written.
-    if first.is_some_and(|first| first == "file-host") {
+    // Likewise, where something else than `sandbox-init` makes the sandboxes.
+    if first.as_ref().is_some_and(|first| first == "file-host") {
         return ExitCode::from(commands::file_host::run());
+    }
+    // Likewise: it is to know nothing but what it is told.
+    if first.is_some_and(|first| first == "provider-host") {
+        return ExitCode::from(commands::provider_host::run());
     }
     let args = arguments();
     // A guest of the kernel, which must not know whose kernel it is: nothing else is read for it.

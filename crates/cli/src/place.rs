@@ -22,6 +22,8 @@ pub(crate) struct Place {
     project: PathBuf,
     state: PathBuf,
     name: String,
+    /// The user's own settings, which say who gets their keys.
+    settings: Option<PathBuf>,
     /// The file of the program that becomes the kernel.
     executable: Option<PathBuf>,
 }
@@ -38,15 +40,15 @@ impl Place {
         if !project.is_dir() {
             return Err(CliError::NotADirectory(dir));
         }
-        let executable = environment.executable.clone();
-        Ok(Self { executable, ..Self::at(project, state_dir(environment)?) })
+        let (executable, settings) = (environment.executable.clone(), environment.config_dir());
+        Ok(Self { executable, settings, ..Self::at(project, state_dir(environment)?) })
     }
 
     /// A project at a known place.
     pub(crate) fn at(project: PathBuf, state: PathBuf) -> Self {
         let digest = Digest::of(project.as_os_str().as_encoded_bytes()).to_string();
         let name = digest.chars().take(16).collect();
-        Self { project, state, name, executable: None }
+        Self { project, state, name, settings: None, executable: None }
     }
 
     /// The project's root.
@@ -73,7 +75,10 @@ impl Place {
         }
         let ledger = self.layout().dir().to_owned();
         let parts = [(Some(&self.state), Part::State), (Some(&ledger), Part::Ledger)];
-        let parts = parts.into_iter().chain([(self.executable.as_ref(), Part::Kernel)]);
+        let parts = parts.into_iter().chain([
+            (self.settings.as_ref(), Part::State),
+            (self.executable.as_ref(), Part::Kernel),
+        ]);
         let inside = parts.filter_map(|(path, part)| {
             let path = resolved(path?);
             let text = path.strip_prefix(&project).ok()?.to_str()?;

@@ -3,7 +3,8 @@
 //! **Invariant.** Whoever is not at a terminal agrees to nothing, except by what was typed with the
 //! command; and no option stands for a phrase that nobody typed.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, IsTerminal as _, Write as _};
 
 use fluffy_kernel::{Question, Review, Reviewer};
 
@@ -11,6 +12,8 @@ use crate::lines::{Line, read_line};
 
 /// The longest answer that is read.
 const MAX_ANSWER: usize = 1000;
+/// The terminal of whoever started the program, whatever its standard streams are.
+const CONTROLLING: &str = "/dev/tty";
 
 /// The person at the terminal, and what they said beforehand.
 #[derive(Debug)]
@@ -98,13 +101,26 @@ pub(crate) fn is_yes(text: &str) -> bool {
 /// What is typed in answer; nothing where nobody is at a terminal.
 pub(crate) fn answer(prompt: &str) -> io::Result<Option<String>> {
     let stdin = io::stdin();
-    if !stdin.is_terminal() {
-        return Ok(None);
+    if stdin.is_terminal() {
+        return typed(prompt, &mut stdin.lock()).map(Some);
     }
+    match behind() {
+        Some(terminal) => typed(prompt, &mut BufReader::new(terminal)).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The terminal that the program was started from, where its input comes from elsewhere: asked only if what is
+/// shown can be seen there.
+fn behind() -> Option<File> {
+    io::stderr().is_terminal().then(|| File::open(CONTROLLING).ok()).flatten()
+}
+
+fn typed(prompt: &str, from: &mut impl BufRead) -> io::Result<String> {
     write!(io::stderr(), "{prompt}")?;
     io::stderr().flush()?;
-    match read_line(&mut stdin.lock(), MAX_ANSWER)? {
-        Line::Text(text) => Ok(Some(String::from_utf8_lossy(&text).trim().to_owned())),
-        Line::TooLong(_) | Line::End => Ok(Some(String::new())),
+    match read_line(from, MAX_ANSWER)? {
+        Line::Text(text) => Ok(String::from_utf8_lossy(&text).trim().to_owned()),
+        Line::TooLong(_) | Line::End => Ok(String::new()),
     }
 }

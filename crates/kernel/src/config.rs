@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use fluffy_base::{Clock, IdSource, KernelId, ProjectPath, SystemClock, SystemIds};
+use fluffy_base::{
+    Clock, IdSource, KernelId, ProjectPath, SystemClock, SystemIds, SystemWaiter, Waiter,
+};
 use fluffy_ledger::{Layout, SigningKey};
 use fluffy_policy::{Part, PolicyFile, Rule};
 
@@ -33,6 +35,8 @@ pub struct KernelConfig {
     pub key: SigningKey,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// What waits before a read is tried again.
+    pub waiter: Arc<dyn Waiter>,
     /// Where ids and salts come from.
     pub ids: Arc<dyn IdSource>,
     /// Which session it boots into.
@@ -56,6 +60,7 @@ impl KernelConfig {
             layout,
             key,
             clock: Arc::new(SystemClock),
+            waiter: Arc::new(SystemWaiter),
             ids: Arc::new(SystemIds),
             session: SessionStart::default(),
             kernel_id: None,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use fluffy_base::{
     Clock, Decision, Digest, IdSource, KernelId, KernelReceipt, KernelRequest, KernelState,
-    ReceiptStatus, SessionId, sanitised,
+    ReceiptStatus, SessionId, Waiter, sanitised,
 };
 use fluffy_ledger::{
     Appended, Checkpoint, Detail, Entered, EventType, EvidenceBundle, Ledger, LedgerConfig,
@@ -49,6 +49,7 @@ pub struct Kernel {
     /// Held while the policy is replaced.
     pub(crate) updating: Mutex<()>,
     pub(crate) clock: Arc<dyn Clock>,
+    waiter: Arc<dyn Waiter>,
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) door: Door,
 }
@@ -135,6 +136,7 @@ impl Kernel {
             reviewer: config.reviewer,
             updating: Mutex::new(()),
             clock: config.clock,
+            waiter: config.waiter,
             ids: config.ids,
             door: Door::booting(),
         };
@@ -468,7 +470,7 @@ impl Kernel {
             let replaced = self.replace_policy(permit.params(), judged_under);
             return Outcome::new(policy_update::NAME, replaced, &sanitiser);
         }
-        execute(permit, &self.registry, &sanitiser, clerk)
+        execute(permit, &self.registry, &sanitiser, clerk, &*self.waiter)
     }
 
     fn refuse(&self, record: Record, why: &str) -> KernelReceipt {

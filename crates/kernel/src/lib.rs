@@ -26,6 +26,7 @@ mod error;
 mod execution;
 mod files;
 mod git;
+mod guest;
 mod kernel;
 mod masking;
 mod merge;
@@ -34,6 +35,7 @@ mod past;
 mod policy_host;
 mod policy_store;
 mod policy_update;
+mod provider_host;
 mod registry;
 mod review;
 mod reviewing;
@@ -62,6 +64,7 @@ pub use git::{
     GitStatus, Hook, HookAnswer, HookPolicy, Identity, IdentityOverrides, Logged, Message,
     MessageError, ObjectError, ObjectId, Recorded, Trailer,
 };
+pub use guest::{Guest, GuestError, GuestFailure};
 pub use kernel::Kernel;
 pub use merge::{
     Conflict, MergeError, Merged, MergedFile, Operation, Outcome, Plan, Recovered, carry_out,
@@ -69,26 +72,27 @@ pub use merge::{
 };
 pub use policy_host::{PolicyHost, PolicyHostError, RuleFile};
 pub use policy_store::{Extensions, LoadedExtensions, NoExtensions};
+pub use provider_host::{Destination, ProviderHost, ProviderHostError};
 pub use registry::Registry;
 pub use review::{Question, Review, Reviewer};
 pub use session::{
-    CallAnswer, Cancel, CommitOptions, ModelCall, OFFERED, Outcome as SessionOutcome, Outline,
-    RestoreError, Session, SessionConfig, SessionError, SessionSummary, StoredSession, TaskStatus,
-    TurnRecord, sessions,
+    CallAnswer, Cancel, CommitOptions, Driver, ModelCall, OFFERED, Outcome as SessionOutcome,
+    Outline, Pin, RestoreError, Session, SessionConfig, SessionError, SessionSummary,
+    StoredSession, TaskStatus, TurnRecord, sessions,
 };
 pub use staging::{
     Base, BelowError, Diff, FileDiff, FileKind, Layer, Staging, StagingError, Step, StepChange,
 };
 pub use start::SessionStart;
 pub use token_use::IssueError;
-pub use tool::{Effect, Tool, ToolError, ToolSpec};
+pub use tool::{Effect, Failure, Tool, ToolError, ToolSpec};
 pub use tools::{FsExists, FsList, FsRead, SearchGlob, SearchGrep, Views, reading_tools};
 pub use variant::{
     Ambiguity, DualChannel, EvidenceFirst, Permissive, Strict, Variant, variant_named,
 };
 pub use workshop::{
-    CommandError, CommandLine, CommandRun, Edit, EditError, Like, MAX_EDIT_BYTES, Measured,
-    NotTaken, Printed, ProduceError, Produced, Ran, Refused, Sight, SightError, SuiteRun, Taken,
-    Taking, TestPlan, TestSummary, Tested, TestsError, Workshop, WorkshopError, WorkshopOptions,
-    file_host,
+    CommandError, CommandLine, CommandRun, Current, Edit, EditError, Like, MAX_EDIT_BYTES,
+    Measured, NotTaken, Originals, Printed, ProduceError, Produced, Ran, Refused, Sight,
+    SightError, SuiteRun, Taken, Taking, TestPlan, TestSummary, Tested, TestsError, Workshop,
+    WorkshopError, WorkshopOptions, file_host,
 };

@@ -110,6 +110,9 @@ pub(crate) fn ran(detail: &mut Detail, outcome: &Outcome, duration_ms: u64) {
     detail.result_hash = outcome.original_hash;
     detail.sanitised_hash = outcome.sanitised_hash;
     detail.output_summary = outcome.result.as_ref().ok().map(|json| summary(json.canonical()));
+    if let Some(why) = &outcome.failed_before {
+        detail.metadata.insert("failed_before", safe_error(why));
+    }
 }
 
 /// Writes into a detail that the tool's own schema refused what the policy had allowed.

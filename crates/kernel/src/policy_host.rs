@@ -11,19 +11,19 @@
 //! for another question's. A new one is started with the next question, at once the first times and
 //! then after a pause that grows, during which every question is a denial. Nothing here sleeps.
 
-use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
-use std::os::fd::AsFd;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use fluffy_base::{FrameDecoder, ProjectPath};
+use fluffy_base::ProjectPath;
 use fluffy_policy::{
     ExtensionInput, Facts, HostAnswer, HostMessage, Layer, MAX_EVALUATION_MS,
     MAX_HOST_ANSWER_BYTES, Place, Reason, Rule, RuleAnswer, RuleProblem, Source, Verdict,
 };
-use fluffy_sandbox::{Config, Input, Job, Output, Runtime, RuntimeError, Sandbox, Template};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use fluffy_sandbox::{Config, Job, Runtime, RuntimeError, Template};
+
+use crate::guest::{Guest, GuestError, GuestFailure, now};
 
 /// How long an answer may take: the evaluation, the making of an engine for it, and the way there and
 /// back on a busy machine. The host keeps its own limits; this one is for a host that hangs, and a host
@@ -131,7 +131,7 @@ impl PolicyHost {
 
     /// The number of the sandbox's first process, while there is one.
     pub fn pid(&self) -> Option<u32> {
-        self.state().process.as_ref()?.sandbox.inspect().pid
+        self.state().process.as_ref()?.guest.pid()
     }
 
     /// Asks a rule; the error says what became of the host.
@@ -233,22 +233,9 @@ fn input<'a>(facts: &Facts<'a>) -> ExtensionInput<'a> {
     }
 }
 
-/// Why an exchange with the host came to nothing.
-#[derive(Debug, thiserror::Error)]
-enum Failure {
-    #[error("did not answer in time")]
-    Late,
-    #[error("died")]
-    Died,
-    #[error("did not speak as agreed")]
-    Garbled,
-}
-
 /// A running host.
 struct Process {
-    sandbox: Box<dyn Sandbox>,
-    to: PipeWriter,
-    from: PipeReader,
+    guest: Guest,
 }
 
 impl Process {
@@ -281,91 +268,18 @@ impl Process {
     /// No files but the system's and the program's, no network, no other process; its answers have their
     /// own deadline each.
     fn spawn(runtime: &dyn Runtime, program: &Path) -> Result<Self, PolicyHostError> {
-        let pipes = || -> io::Result<_> {
-            let ((input, to), (from, output)) = (io::pipe()?, io::pipe()?);
-            rustix::io::ioctl_fionbio(&to, true)?;
-            rustix::io::ioctl_fionbio(&from, true)?;
-            Ok((input, to, from, output))
-        };
-        let (input, to, from, output) = pipes().map_err(PolicyHostError::Pipes)?;
         // The engine's local time is the machine's otherwise, and decisions would not replay.
-        let mut job = Job::new(program).args(["policy-host"]).env("TZ", "UTC0");
-        (job.stdin, job.stdout) = (Input::From(input.into()), Output::To(output.into()));
+        let job = Job::new(program).args(["policy-host"]).env("TZ", "UTC0");
         let config = Config::of(Template::PolicySandbox).staying().showing(program);
         let config = config.map_err(RuntimeError::from)?;
-        let sandbox = runtime.create(config, job)?;
-        sandbox.start(Arc::new(()))?;
-        Ok(Self { sandbox, to, from })
+        let guest = Guest::start(runtime, config, job, MAX_HOST_ANSWER_BYTES, Arc::new(()))?;
+        Ok(Self { guest })
     }
 
     /// Sends a frame and waits for the answer, until `deadline`.
-    fn exchange(&mut self, frame: &[u8], deadline: Instant) -> Result<HostAnswer, Failure> {
-        self.send(frame, deadline)?;
-        let payload = self.receive(deadline)?;
-        HostAnswer::read(&payload).map_err(|_| Failure::Garbled)
-    }
-
-    fn send(&mut self, mut frame: &[u8], deadline: Instant) -> Result<(), Failure> {
-        while !frame.is_empty() {
-            match self.to.write(frame) {
-                Ok(0) => return Err(Failure::Died),
-                Ok(count) => frame = frame.get(count..).unwrap_or_default(),
-                Err(error) => again(&error, &self.to, PollFlags::OUT, deadline)?,
-            }
-        }
-        Ok(())
-    }
-
-    fn receive(&mut self, deadline: Instant) -> Result<Vec<u8>, Failure> {
-        let mut decoder = FrameDecoder::new(MAX_HOST_ANSWER_BYTES);
-        let mut buffer = [0; 4096];
-        loop {
-            let count = match self.from.read(&mut buffer) {
-                Ok(0) => return Err(Failure::Died),
-                Ok(count) => count,
-                Err(error) => {
-                    again(&error, &self.from, PollFlags::IN, deadline)?;
-                    continue;
-                }
-            };
-            let mut bytes = buffer.get(..count).unwrap_or_default();
-            match decoder.next_frame(&mut bytes) {
-                Ok(Some(payload)) if bytes.is_empty() => return Ok(payload),
-                Ok(None) if now() < deadline => {}
-                Ok(None) => return Err(Failure::Late),
-                // More than was asked for is as wrong as what is no frame.
-                Ok(Some(_)) | Err(_) => return Err(Failure::Garbled),
-            }
-        }
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.sandbox.remove();
-    }
-}
-
-/// Waits until a pipe that said "not now" can be used; any other error is the host's death.
-fn again(
-    error: &io::Error,
-    pipe: &impl AsFd,
-    wanted: PollFlags,
-    deadline: Instant,
-) -> Result<(), Failure> {
-    match error.kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => {}
-        _ => return Err(Failure::Died),
-    }
-    let left = deadline.saturating_duration_since(now());
-    if left.is_zero() {
-        return Err(Failure::Late);
-    }
-    let limit = Timespec::try_from(left).map_err(|_| Failure::Late)?;
-    match poll(&mut [PollFd::new(pipe, wanted)], Some(&limit)) {
-        Ok(0) => Err(Failure::Late),
-        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-        Err(_) => Err(Failure::Died),
+    fn exchange(&mut self, frame: &[u8], deadline: Instant) -> Result<HostAnswer, GuestFailure> {
+        let payload = self.guest.exchange(frame, deadline)?;
+        HostAnswer::read(&payload).map_err(|_| GuestFailure::Garbled)
     }
 }
 
@@ -383,19 +297,20 @@ fn check_names(files: &[RuleFile]) -> Result<(), PolicyHostError> {
     Ok(())
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "limits how long the host is waited for; a verdict depends on it only by being a denial"
-)]
-fn now() -> Instant {
-    Instant::now()
+impl From<GuestError> for PolicyHostError {
+    fn from(error: GuestError) -> Self {
+        match error {
+            GuestError::Start(error) => Self::Start(error),
+            GuestError::Pipes(error) => Self::Pipes(error),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use fluffy_base::{KernelRequest, KernelState};
     use fluffy_policy::Subject;
-    use fluffy_sandbox::{Health, Store, Swept, Volume};
+    use fluffy_sandbox::{Health, Sandbox, Store, Swept, Volume};
 
     use super::*;
 

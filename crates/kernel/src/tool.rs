@@ -35,6 +35,29 @@ pub struct ToolSpec {
 #[error("{0}")]
 pub struct ToolError(pub String);
 
+/// Why a call gave nothing, and whether it might a moment later.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// It would fail again: what it asks for is not there, or not possible.
+    Lasting(ToolError),
+    /// The reason may be gone in a moment: what was read changed meanwhile, or the system was busy.
+    Passing(ToolError),
+}
+
+impl From<ToolError> for Failure {
+    fn from(error: ToolError) -> Self {
+        Self::Lasting(error)
+    }
+}
+
+impl From<Failure> for ToolError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Lasting(error) | Failure::Passing(error) => error,
+        }
+    }
+}
+
 /// Something the kernel can run. Every implementation keeps these promises:
 ///
 /// 1. it acts on the parameters it is given and on nothing else the request says;
@@ -46,6 +69,11 @@ pub trait Tool: Send + Sync {
 
     /// Runs it with parameters that its schema accepts.
     fn run(&self, params: &Json, clerk: &dyn Clerk) -> Result<Value, ToolError>;
+
+    /// Runs it and says of a failure whether it may pass: a tool without effect is then run once more.
+    fn attempt(&self, params: &Json, clerk: &dyn Clerk) -> Result<Value, Failure> {
+        self.run(params, clerk).map_err(Failure::Lasting)
+    }
 
     /// What a person who is asked about a call should see beside it, line by line.
     fn notes(&self, _params: &Json) -> Vec<String> {

@@ -85,15 +85,9 @@ impl SigningKey {
 
     /// The ledger's key in the file at `path`; `None` if there is no file.
     pub fn load(path: &Path) -> Result<Option<Self>, KeyError> {
-        let Some(file) = open(path)? else {
+        let Some(text) = read_private(path, FILE_LENGTH)? else {
             return Ok(None);
         };
-        check_private(path, &file)?;
-        // With room to spare: growing would leave a copy of the seed behind.
-        let mut text = Zeroizing::new(Vec::with_capacity(256));
-        file.take(FILE_LENGTH + 1)
-            .read_to_end(&mut text)
-            .map_err(|source| KeyError::Read { path: path.to_owned(), source })?;
         let seed = parse_file(&text).ok_or_else(|| KeyError::Malformed(path.to_owned()))?;
         Ok(Some(Self::from_seed(KeyName::LEDGER, &seed)))
     }
@@ -293,6 +287,36 @@ pub enum KeyError {
         /// What the system says.
         source: io::Error,
     },
+}
+
+/// What a file holds that only the user can read, and one byte more than `limit` if there is too much;
+/// `None` if there is no file. One that anyone else could have read or put there is refused.
+pub fn read_private(path: &Path, limit: u64) -> Result<Option<Zeroizing<Vec<u8>>>, KeyError> {
+    let Some(file) = open(path)? else {
+        return Ok(None);
+    };
+    check_private(path, &file)?;
+    // With room to spare: growing would leave a copy of the secret behind.
+    let room = usize::try_from(limit).unwrap_or_default().saturating_add(64);
+    let mut text = Zeroizing::new(Vec::with_capacity(room));
+    file.take(limit.saturating_add(1))
+        .read_to_end(&mut text)
+        .map_err(|source| KeyError::Read { path: path.to_owned(), source })?;
+    Ok(Some(text))
+}
+
+/// Puts a file that only the user can read in the place of what is at `path`, its directory made if need
+/// be. Interrupted anywhere, the old file or the new one is there.
+pub fn write_private(path: &Path, bytes: &[u8]) -> Result<(), LedgerError> {
+    if let Some(directory) = path.parent() {
+        files::make_dir(directory)?;
+    }
+    files::replace(path, bytes, Durability::Synced)
+}
+
+/// Removes such a file; one that is not there is fine.
+pub fn remove_private(path: &Path) -> Result<(), LedgerError> {
+    files::remove(path)
 }
 
 fn open(path: &Path) -> Result<Option<File>, KeyError> {

@@ -48,8 +48,8 @@ pub use evidence::EvidenceBundle;
 pub use export::{ExportOptions, Exported, export};
 pub use finding::{Located, Problem};
 pub use key::{
-    KeyError, KeyName, KeyTextError, RotationError, SigningKey, VerifyingKey, rotate,
-    verify_rotation,
+    KeyError, KeyName, KeyTextError, RotationError, SigningKey, VerifyingKey, read_private,
+    remove_private, rotate, verify_rotation, write_private,
 };
 pub use layout::Layout;
 pub use ledger::{Entered, Ledger, LedgerConfig, OpenReport};

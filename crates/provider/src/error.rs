@@ -1,12 +1,14 @@
 //! Why a provider did not give a turn.
 
 use fluffy_base::Excerpt;
+use serde::{Deserialize, Serialize};
 
 /// How much of a provider's own words is shown.
 const SAID_CHARS: usize = 300;
 
 /// Why there is no turn. What the provider itself said is kept as it came and shown as an excerpt.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ProviderError {
     /// The key is missing, wrong, or may not be used for this.
     #[error("the provider refused the key: {}", said(.0))]
@@ -39,6 +41,12 @@ pub enum ProviderError {
     /// The provider could not be reached, or the connection broke.
     #[error("the provider could not be reached: {}", said(.0))]
     Network(String),
+    /// A rule does not let the request out: the proxy's list of hosts.
+    #[error("the way to the provider is closed: {}", said(.0))]
+    Blocked(String),
+    /// The server did not prove who it is.
+    #[error("the provider's server cannot be trusted: {}", said(.0))]
+    Untrusted(String),
     /// Nothing came for too long.
     #[error("the provider said nothing for {waited_ms} ms")]
     TimedOut {
@@ -54,6 +62,9 @@ pub enum ProviderError {
     /// What came is not what the protocol says.
     #[error("the provider's answer makes no sense: {}", said(.0))]
     Malformed(String),
+    /// The process in which the provider is spoken with failed.
+    #[error("the provider's process failed: {}", said(.0))]
+    Guest(String),
     /// The transcript has no more turns.
     #[error("the transcript ended after {turns} turns")]
     TranscriptEnded {
@@ -75,11 +86,14 @@ impl ProviderError {
             Self::RateLimited { .. }
             | Self::Overloaded { .. }
             | Self::Network(_)
-            | Self::TimedOut { .. } => true,
+            | Self::TimedOut { .. }
+            | Self::Guest(_) => true,
             Self::BadKey(_)
             | Self::NoSuchModel(_)
             | Self::QuotaExhausted(_)
             | Self::ContextTooLong(_)
+            | Self::Blocked(_)
+            | Self::Untrusted(_)
             | Self::Filtered(_)
             | Self::Refused(_)
             | Self::Malformed(_)
@@ -110,13 +124,19 @@ impl ProviderError {
             Self::QuotaExhausted(_) => "the account has no credit left or reached its own limit",
             Self::ContextTooLong(_) => "the task's own words and the last results alone fill it",
             Self::Overloaded { .. } => "the provider has too much to do at the moment",
-            Self::Network(_) => {
-                "the network, the proxy's list of hosts or the provider is in the way"
+            Self::Network(_) => "the network or the provider is in the way",
+            Self::Blocked(_) => {
+                "a provider's sandbox reaches the configured host and port alone, and a name that \
+                 leads to a private address only by that address"
+            }
+            Self::Untrusted(_) => {
+                "somebody may be in between, or the server has a certificate of its own"
             }
             Self::TimedOut { .. } => "the connection is open, but nothing comes",
             Self::Filtered(_) => "the provider's filter or the model itself objects to the request",
             Self::Refused(_) => "this provider does not understand something in the request",
             Self::Malformed(_) => "the server does not keep to the protocol, or is another one",
+            Self::Guest(_) => "it died, hung or could not be started in its sandbox",
             Self::TranscriptEnded { .. } => "the recorded conversation has no answer to this turn",
             Self::Expectation(_) => {
                 "the transcript says what was to happen, and something else did"
@@ -136,10 +156,18 @@ impl ProviderError {
             Self::QuotaExhausted(_) => "add credit or raise the limit at the provider",
             Self::ContextTooLong(_) => "shorten the task, or choose a model with a larger window",
             Self::Network(_) => "check the connection and the provider's address",
+            Self::Blocked(_) => {
+                "write the server's own address in the provider's `url`, or correct it"
+            }
+            Self::Untrusted(_) => {
+                "check the address; for a server of your own name the certificate of its authority \
+                 under `certificates` of the provider"
+            }
             Self::TimedOut { .. } => "run it again; if it stays so, choose another model",
             Self::Filtered(_) => "say the task in other words",
             Self::Refused(_) => "check the provider's kind and address in the configuration",
             Self::Malformed(_) => "check the provider's address and kind in the configuration",
+            Self::Guest(_) => "run it again; `fluffy doctor` tells whether sandboxes work here",
             Self::TranscriptEnded { .. } => "record the conversation to its end",
             Self::Expectation(_) => "look at what differs; correct the transcript or the project",
             Self::Cancelled => "run it again",

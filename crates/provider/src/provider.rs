@@ -28,6 +28,21 @@ pub trait Provider: Send + Sync {
     /// How many tokens the model can see, its answer included.
     fn context_window(&self) -> u64;
 
+    /// How many tokens the model answers with at most, where that is known.
+    fn max_output_tokens(&self) -> Option<u64> {
+        None
+    }
+
+    /// How many tokens a request has, where the provider counts them. It may ask over the network, so it is
+    /// asked only where a cap is near; while nothing comes it asks whether the count is still wanted.
+    fn count(
+        &self,
+        _: &ModelRequest,
+        _is_wanted: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Option<u64> {
+        None
+    }
+
     /// Whether the model can be asked something beside the task, such as a summary. A transcript cannot: it
     /// has the turns of the task and no others.
     fn can_summarise(&self) -> bool {

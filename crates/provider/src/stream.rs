@@ -35,7 +35,7 @@ pub enum StreamEvent {
         /// The piece, to be put behind those before.
         fragment: String,
     },
-    /// What the turn has used up to now; a later report replaces smaller numbers of an earlier one.
+    /// What the turn has used up to now; what a later report says replaces what an earlier one said.
     Usage(Usage),
     /// The turn is over. Only a report of usage may follow.
     Stop(StopReason),

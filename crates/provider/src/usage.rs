@@ -49,17 +49,17 @@ impl Usage {
         self.input.saturating_add(self.output)
     }
 
-    /// The larger of each count: two reports on one turn, of which the later knows more. No count is larger
-    /// than JSON can hold.
+    /// Two reports on one turn: what the later one says counts, and of what it does not say the earlier one. Some
+    /// vendors begin with a guess that is too high. No count is larger than JSON can hold.
     #[must_use]
-    pub fn joined(self, other: Self) -> Self {
-        let larger = |one: u64, other: u64| one.max(other).min(MAX_COUNT);
+    pub fn joined(self, later: Self) -> Self {
+        let known = |one: u64, later: u64| if later > 0 { later } else { one }.min(MAX_COUNT);
         Self {
-            input: larger(self.input, other.input),
-            output: larger(self.output, other.output),
-            cached: larger(self.cached, other.cached),
-            cache_written: larger(self.cache_written, other.cache_written),
-            reasoning: larger(self.reasoning, other.reasoning),
+            input: known(self.input, later.input),
+            output: known(self.output, later.output),
+            cached: known(self.cached, later.cached),
+            cache_written: known(self.cache_written, later.cache_written),
+            reasoning: known(self.reasoning, later.reasoning),
         }
     }
 

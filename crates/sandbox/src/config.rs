@@ -104,7 +104,7 @@ impl Config {
 
     /// The same with this network.
     pub fn with_network(mut self, network: Network) -> Result<Self, ConfigError> {
-        if matches!(network, Network::Restricted(_)) && self.template.reach() == Reach::None {
+        if network.allowed().is_some() && self.template.reach() == Reach::None {
             return Err(ConfigError::NoNetwork(self.template));
         }
         self.network = network;

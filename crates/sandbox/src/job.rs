@@ -16,6 +16,8 @@ pub struct Job {
     pub program: OsString,
     /// Its arguments.
     pub args: Vec<OsString>,
+    /// How it comes to run.
+    pub start: Start,
     /// Variables beside the few that every sandbox sets. Nothing of the caller's environment is passed on.
     pub env: Vec<(OsString, OsString)>,
     /// Where it starts, as a path inside; the workspace if there is one, else `/tmp`.
@@ -32,11 +34,17 @@ impl Job {
         Self {
             program: program.into(),
             args: Vec::new(),
+            start: Start::Executed,
             env: Vec::new(),
             cwd: None,
             stdin: Input::Nothing,
             stdout: Output::Captured,
         }
+    }
+
+    /// The kernel's own program as one of its guests, which is named by its one argument.
+    pub fn guest(program: impl Into<OsString>, name: &str) -> Self {
+        Self { start: Start::Guest, ..Self::new(program).args([name]) }
     }
 
     /// The same with these arguments behind those it has.
@@ -52,6 +60,16 @@ impl Job {
         self.env.push((name.into(), value.into()));
         self
     }
+}
+
+/// How a job comes to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// The program is executed.
+    Executed,
+    /// It is a guest of the kernel's own program. A driver that has this program at hand, confined already, need not
+    /// execute it once more; any other executes it, so that it has to be shown.
+    Guest,
 }
 
 /// What a job reads from its standard input.

@@ -20,10 +20,10 @@ mod template;
 mod volume;
 
 pub use config::{Changes, Config, ConfigError, Shown, Workspace};
-pub use job::{Captured, End, Input, Job, Limit, Outcome, Output, Stream, Usage, Watcher};
+pub use job::{Captured, End, Input, Job, Limit, Outcome, Output, Start, Stream, Usage, Watcher};
 pub use limits::Limits;
 pub use native::seccomp::{Refused, refused};
-pub use native::{Native, NativeOptions, sandbox_init};
+pub use native::{Guest, Native, NativeOptions, sandbox_init, sandbox_init_with};
 pub use network::Network;
 pub use profile::Profile;
 pub use runtime::{Failure, Health, Inspection, Runtime, RuntimeError, Sandbox, State, Swept};

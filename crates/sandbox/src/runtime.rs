@@ -59,6 +59,12 @@ pub trait Sandbox: Send + Sync {
     /// Waits for the end of the job.
     fn wait(&self) -> Result<Outcome, RuntimeError>;
 
+    /// Starts the job and waits for its end.
+    fn run(&self, watcher: Arc<dyn Watcher>) -> Result<Outcome, RuntimeError> {
+        self.start(watcher)?;
+        self.wait()
+    }
+
     /// Asks every process to end, and kills what is left after the grace.
     fn stop(&self, grace: Duration);
 

@@ -1,6 +1,8 @@
-//! What tests of several crates need: projects in temporary directories, and the contracts of seams.
+//! What tests of several crates need: projects in temporary directories, the contracts of seams, and
+//! a server that speaks TLS.
 
 pub mod runtime_contract;
+pub mod server;
 
 use std::path::{Path, PathBuf};
 

@@ -12,6 +12,7 @@ mod llvm;
 use std::collections::BTreeMap;
 
 use fluffy_base::{Excerpt, ProjectPath};
+use serde::{Deserialize, Serialize};
 
 /// The largest report that is read.
 pub const MAX_COVERAGE_BYTES: usize = 64 << 20;
@@ -33,8 +34,23 @@ pub enum CoverageFormat {
     LlvmCov,
 }
 
-/// Lines of one file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+impl CoverageFormat {
+    /// The format of a report by its name, as tools have the custom.
+    pub fn of_file(name: &str) -> Self {
+        let name = name.to_ascii_lowercase();
+        match name.rsplit_once('.').map(|(_, ending)| ending) {
+            Some("xml") => Self::Cobertura,
+            Some("json") if name.ends_with("final.json") => Self::Istanbul,
+            Some("json") if name.ends_with("summary.json") => Self::IstanbulSummary,
+            Some("json") => Self::LlvmCov,
+            Some(_) | None => Self::Lcov,
+        }
+    }
+}
+
+/// Lines of one file, or of several together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Lines {
     /// Reached by a test.
     pub covered: u64,

@@ -8,6 +8,7 @@
 use fluffy_base::ProjectPath;
 use serde::{Deserialize, Serialize};
 
+use crate::coverage::Lines;
 use crate::exemption::ExemptionGrant;
 use crate::paths::PathKind;
 use crate::run::TestRun;
@@ -48,6 +49,9 @@ pub enum Event {
     },
     /// What untested changes have cost so far was measured.
     DebtMeasured(Debt),
+    /// The project's coverage baseline goes into the merge with the work: as many lines as these, or what
+    /// the project has already.
+    CoverageKept(Option<Lines>),
     /// The user gave the task up.
     Cancelled,
 }
@@ -117,6 +121,8 @@ impl Event {
             Self::ModeSet { mode: Mode::Explore, .. } => "mode set to explore",
             Self::ModeSet { mode: Mode::Debug, .. } => "mode set to debug",
             Self::DebtMeasured(_) => "debt measured",
+            Self::CoverageKept(Some(_)) => "coverage baseline raised",
+            Self::CoverageKept(None) => "coverage baseline left",
             Self::Cancelled => "cancelled",
         }
     }

@@ -12,7 +12,7 @@
 //! | cargo | cargo's messages, then libtest's blocks on standard output | a test binary that writes the whole rest of its own block and ends with code 0 |
 //! | pytest | a JUnit file written at the end | code that writes the file itself and ends the process |
 //! | node:test | a file written by our reporter in the parent process | a test file that speaks the private protocol to its parent |
-//! | jest, vitest | a JSON file written at the end | as pytest; vitest refuses `process.exit` |
+//! | jest, vitest | a JSON file written at the end by the parent process | as node:test; before jest 29, as pytest |
 //! | go test | the stream of `go test -json` | before Go 1.20 a test's output may pass for events; most of that contradicts itself |
 //! | command | the exit code | whatever the command runs |
 //!
@@ -153,12 +153,19 @@ impl Counts {
 pub struct Report {
     tests: BTreeMap<TestId, TestResult>,
     build: Option<BuildFailure>,
+    ended: BTreeSet<TestId>,
 }
 
 impl Report {
     /// Every test the runner reported.
     pub fn tests(&self) -> &BTreeMap<TestId, TestResult> {
         &self.tests
+    }
+
+    /// What is around tests and came to its end: files, packages, binaries of which a test passed. Where one does
+    /// not, it is told as a test that failed, of the same name; so it can be red, and green later.
+    pub fn ended(&self) -> &BTreeSet<TestId> {
+        &self.ended
     }
 
     /// What could not be built, if anything.
@@ -197,6 +204,18 @@ impl Report {
             return Err(ResultsError::malformed("there are too many tests"));
         }
         Ok(())
+    }
+
+    /// Notes that what is around some tests came to its end.
+    fn add_end<'a>(
+        &mut self,
+        place: &str,
+        name: &str,
+        mut tests: impl Iterator<Item = &'a TestResult>,
+    ) {
+        if tests.any(|test| *test == TestResult::Passed) {
+            self.ended.insert(TestId { place: place.to_owned(), name: name.to_owned() });
+        }
     }
 
     fn add_build(&mut self, file: Option<ProjectPath>, message: &str) {

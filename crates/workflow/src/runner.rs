@@ -13,10 +13,25 @@ use fluffy_base::{Excerpt, ProjectPath};
 
 use crate::coverage::CoverageFormat;
 
+/// Coverage is measured; how much there has to be is not asked here, and would fail the run.
+const VITEST_COVERAGE: [&str; 6] = [
+    "--coverage.enabled=true",
+    "--coverage.thresholds.100=false",
+    "--coverage.thresholds.branches=0",
+    "--coverage.thresholds.functions=0",
+    "--coverage.thresholds.lines=0",
+    "--coverage.thresholds.statements=0",
+];
+
 /// The reporter that node:test is started with; see [`Invocation::support`].
 const NODE_REPORTER: &str = include_str!("results/node_reporter.cjs");
 const NODE_REPORTER_NAME: &str = "node_reporter.cjs";
 const MAX_PATTERN_CHARS: usize = 500;
+
+/// jest runs a few files in the process that reports on them, where a test could write the report and leave
+/// with code 0. It does not if it has to watch how much memory its workers take. Before version 29 it ignores
+/// the option.
+const JEST_WORKERS: [&str; 2] = ["--workerIdleMemoryLimit=512MB", "--maxWorkers=2"];
 
 /// A kind of test runner.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,6 +66,8 @@ pub struct Suite {
     reason: String,
     /// Words of the project's own script that the runner needs, such as a loader.
     extra: Vec<String>,
+    /// Where a configured command leaves its coverage.
+    coverage: Option<ProjectPath>,
 }
 
 /// What to run.
@@ -60,7 +77,7 @@ pub struct Invocation {
     pub argv: Vec<String>,
     /// The report it will write, to be handed to [`crate::read`].
     pub report: Option<String>,
-    /// The coverage it will write.
+    /// The coverage it will write: beside the report, or at a path from the project's root.
     pub coverage: Option<(CoverageFormat, String)>,
     /// A file that must exist before it starts.
     pub support: Option<Support>,
@@ -75,7 +92,8 @@ pub struct Support {
     pub text: &'static str,
 }
 
-/// Which tests to run, in the runner's own way of matching names.
+/// Which tests to run: a part of their names. pytest reads it as its own expression; in the others `|` stands
+/// between alternatives, `^` and `$` for the ends of a name and `.*` for anything.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern(String);
 
@@ -121,18 +139,33 @@ impl Pattern {
         &self.0
     }
 
-    /// The pattern as a regular expression for itself. Node gives the pattern to the process of every file, and
-    /// each would fail by one that it cannot read, as if its tests could not be loaded.
-    fn literal(&self) -> String {
-        let mut text = String::new();
-        for char in self.0.chars() {
-            if "\\^$.*+?()[]{}|/".contains(char) {
-                text.push('\\');
-            }
-            text.push(char);
-        }
-        text
+    /// The pattern as a regular expression that every runner can read. One that it cannot read would fail every
+    /// file, as if its tests could not be loaded, and pass for red.
+    fn expression(&self) -> String {
+        // Names are told with what encloses them, and matched with a space between.
+        let parts: Vec<_> = self.0.split('|').collect();
+        let parts = parts.iter().map(|part| {
+            let (part, start) = part.strip_prefix('^').map_or((*part, ""), |rest| (rest, "^"));
+            let (part, end) = part.strip_suffix('$').map_or((part, ""), |rest| (rest, "$"));
+            let inner: Vec<_> =
+                part.split(" > ").flat_map(|it| it.split(".*")).map(escaped).collect();
+            format!("{start}{}{end}", inner.join(".*"))
+        });
+        parts.collect::<Vec<_>>().join("|")
     }
+}
+
+/// A text as a regular expression for itself, in the dialects of JavaScript and of Go. A slash stays: for Go it
+/// stands between a test and its subtest.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::new();
+    for char in text.chars() {
+        if "\\^$.*+?()[]{}|".contains(char) {
+            escaped.push('\\');
+        }
+        escaped.push(char);
+    }
+    escaped
 }
 
 impl Suite {
@@ -141,8 +174,14 @@ impl Suite {
         Self::new(Runner::Command { argv }, None, "configured by the user")
     }
 
+    /// The same suite, whose command leaves its coverage at this path of the project.
+    #[must_use]
+    pub fn leaving(self, coverage: ProjectPath) -> Self {
+        Self { coverage: Some(coverage), ..self }
+    }
+
     fn new(runner: Runner, root: Option<ProjectPath>, reason: impl Into<String>) -> Self {
-        Self { runner, root, reason: reason.into(), extra: Vec::new() }
+        Self { runner, root, reason: reason.into(), extra: Vec::new(), coverage: None }
     }
 
     /// The runner.
@@ -190,7 +229,11 @@ impl Suite {
             Runner::Pytest => {
                 let file = format!("{reports}/coverage.info");
                 let report = format!("--cov-report=lcov:{file}");
-                (CoverageFormat::Lcov, file, vec!["--cov=.".to_owned(), report])
+                // What nothing imports is looked for in packages only, and `src` is none. How much has to be
+                // covered is not asked here, and would fail the run.
+                let mut all = words(&["--cov=.", "--cov=src", "--cov-fail-under=0"]);
+                all.push(report);
+                (CoverageFormat::Lcov, file, all)
             }
             Runner::Node => {
                 let file = format!("{reports}/coverage.info");
@@ -203,16 +246,21 @@ impl Suite {
                 let file = format!("{reports}/coverage-final.json");
                 let folder = format!("--coverageDirectory={reports}");
                 let form = "--coverageReporters=json".to_owned();
-                (CoverageFormat::Istanbul, file, vec!["--coverage".to_owned(), form, folder])
+                let all = words(&["--coverage", "--coverageThreshold={}"]);
+                (CoverageFormat::Istanbul, file, [all, vec![form, folder]].concat())
             }
             Runner::Vitest => {
                 let file = format!("{reports}/coverage/coverage-final.json");
                 let folder = format!("--coverage.reportsDirectory={reports}/coverage");
                 let form = "--coverage.reporter=json".to_owned();
-                let on = "--coverage.enabled=true".to_owned();
-                (CoverageFormat::Istanbul, file, vec![on, form, folder])
+                let all = words(&VITEST_COVERAGE);
+                (CoverageFormat::Istanbul, file, [all, vec![form, folder]].concat())
             }
-            Runner::Go { .. } | Runner::Command { .. } => return None,
+            Runner::Command { .. } => {
+                let path = self.coverage.as_ref()?;
+                (CoverageFormat::of_file(path.file_name()), path.to_string(), Vec::new())
+            }
+            Runner::Go { .. } => return None,
         };
         call.argv.extend(words);
         call.coverage = Some((format, name));
@@ -220,13 +268,14 @@ impl Suite {
     }
 
     fn invocation(&self, pattern: Option<&Pattern>, reports: &str) -> Invocation {
-        let chosen = |option: &str| pattern.map(|pattern| format!("{option}{}", pattern.0));
+        let named = |option: &str| pattern.map(|pattern| format!("{option}{}", pattern.0));
+        let chosen = |option: &str| pattern.map(|it| format!("{option}{}", it.expression()));
         let mut call = Invocation { argv: Vec::new(), report: None, coverage: None, support: None };
         match &self.runner {
             Runner::Cargo => {
                 call.argv = words(&["cargo", "test", "--workspace", "--no-fail-fast"]);
                 call.argv.extend(words(&["--color=never", "--message-format=json"]));
-                call.argv.extend(chosen("").into_iter().flat_map(|name| ["--".to_owned(), name]));
+                call.argv.extend(named("").into_iter().flat_map(|name| ["--".to_owned(), name]));
             }
             Runner::Pytest => {
                 call.argv =
@@ -236,7 +285,7 @@ impl Suite {
                 call.argv.extend(words(&["-o", "junit_family=xunit1", "-o", "junit_logging=no"]));
                 let report = format!("{reports}/report.xml");
                 call.argv.push(format!("--junitxml={report}"));
-                call.argv.extend(chosen("-k="));
+                call.argv.extend(named("-k="));
                 call.report = Some(report);
             }
             Runner::Node => {
@@ -245,8 +294,8 @@ impl Suite {
                 call.argv.push(format!("--require={reports}/{NODE_REPORTER_NAME}"));
                 call.argv.push(format!("--test-reporter={reports}/{NODE_REPORTER_NAME}"));
                 call.argv.push(format!("--test-reporter-destination={report}"));
-                let names =
-                    pattern.map(|pattern| format!("--test-name-pattern={}", pattern.literal()));
+                // Between slashes node would read an expression with flags.
+                let names = chosen("--test-name-pattern=").map(|it| it.replace('/', "\\/"));
                 call.argv.extend(names);
                 call.argv.extend(self.extra.iter().cloned());
                 call.report = Some(report);
@@ -255,6 +304,7 @@ impl Suite {
             Runner::Jest => {
                 let report = format!("{reports}/report.json");
                 call.argv = words(&["npx", "--no-install", "jest", "--ci", "--json"]);
+                call.argv.extend(words(&JEST_WORKERS));
                 call.argv.push(format!("--outputFile={report}"));
                 call.argv.extend(chosen("--testNamePattern="));
                 call.report = Some(report);

@@ -16,6 +16,7 @@ use fluffy_base::ProjectPath;
 use serde::{Deserialize, Serialize};
 
 use crate::colour::{NotGreen, NotRed, Red, green, red};
+use crate::coverage::Lines;
 use crate::event::{Answer, Change, Consent, Debt, Event};
 use crate::exemption::{Exempt, ExemptionGrant};
 use crate::paths::PathKind;
@@ -242,6 +243,7 @@ impl Workflow {
                 self.debt = debt;
                 Ok(Step::to(self.state))
             }
+            Event::CoverageKept(lines) => self.coverage_kept(lines),
             Event::Cancelled => Ok(Step::to(State::Idle)),
         }
     }
@@ -416,6 +418,21 @@ impl Workflow {
             _earlier => refuse(
                 "the merge must be approved before committing",
                 "finish the work, so that its merge is approved",
+            ),
+        }
+    }
+
+    /// Untested work raises nothing; whatever was to be raised can be left as it is.
+    fn coverage_kept(&self, lines: Option<Lines>) -> Answered {
+        match (self.state, lines) {
+            (State::Reviewing, Some(_)) if !self.mode.is_test_first() => refuse(
+                "only work with tests first raises the coverage baseline",
+                "work in strict mode",
+            ),
+            (State::Reviewing, _) => Ok(Step::to(self.state)),
+            _elsewhere => refuse(
+                "the coverage baseline is a part of finished work",
+                "finish the work, so that its tests pass",
             ),
         }
     }

@@ -1,5 +1,7 @@
 //! Caps hold in every mode, and before the turn that would pass them.
 
+use std::sync::atomic::Ordering;
+
 use fluffy_agent::{Cap, Caps, Outcome};
 use fluffy_provider::Prices;
 
@@ -67,4 +69,43 @@ fn no_turns_are_no_turns() {
     let ended = run_within(&ScriptedBench::default(), &provider, caps);
     assert_eq!(ended.outcome, Outcome::CapReached(Cap::Turns(0)));
     assert!(provider.asked().is_empty());
+}
+
+#[test]
+fn ai_4_the_provider_counts_where_a_guess_comes_near_a_cap_and_nowhere_else() {
+    let first = ScriptedProvider::calling(&[]);
+    run_within(&ScriptedBench::default(), &first, Caps::default());
+    assert_eq!(first.counted.load(Ordering::SeqCst), 0, "no cap, no count");
+    let bytes = first.asked()[0].bytes() as u64;
+    // By the guess of three bytes a token it does not fit; counted, it does.
+    let caps = Caps { tokens: Some(bytes / 3 + 100), ..Caps::default() };
+    let guessed = run_within(&ScriptedBench::default(), &ScriptedProvider::calling(&[]), caps);
+    assert!(matches!(guessed.outcome, Outcome::CapReached(_)), "{guessed:?}");
+    let mut provider = ScriptedProvider::calling(&[]);
+    provider.tokens = Some(bytes / 6);
+    run_within(&ScriptedBench::default(), &provider, caps);
+    assert!(provider.counted.load(Ordering::SeqCst) > 0);
+    let asked = provider.asked();
+    assert!(asked[0].max_output_tokens <= bytes / 3 + 100, "{}", asked[0].max_output_tokens);
+}
+
+#[test]
+fn a_provider_whose_count_is_absurd_does_not_open_a_cap() {
+    let first = ScriptedProvider::calling(&[]);
+    run_within(&ScriptedBench::default(), &first, Caps::default());
+    let bytes = first.asked()[0].bytes() as u64;
+    let mut provider = ScriptedProvider::calling(&[]);
+    provider.tokens = Some(0);
+    let caps = Caps { tokens: Some(bytes / 8), ..Caps::default() };
+    let ended = run_within(&ScriptedBench::default(), &provider, caps);
+    assert!(matches!(ended.outcome, Outcome::CapReached(_)), "{ended:?}");
+    assert!(provider.asked().is_empty());
+}
+
+#[test]
+fn no_longer_answer_is_asked_for_than_the_model_can_give() {
+    let mut provider = ScriptedProvider::calling(&[]);
+    provider.longest = Some(1_000);
+    run_within(&ScriptedBench::default(), &provider, Caps::default());
+    assert!(provider.asked().iter().all(|request| request.max_output_tokens == 1_000));
 }

@@ -1,7 +1,7 @@
 //! Prompt, stream, calls, results, until the task is at its end.
 
 use fluffy_agent::{Agent, AgentError, Caps, Conversation, Failure, MAX_NUDGES, Outcome, Spent};
-use fluffy_base::Event;
+use fluffy_base::{Event, Usd};
 use fluffy_provider::{CallOutcome, Message, ProviderError, Replay, StopReason};
 
 use crate::scripted::{
@@ -100,7 +100,12 @@ fn an_observer_hears_what_is_said_and_used() {
     };
     let ended = agent.run(&mut Conversation::new(), Some("t"));
     let text = |text: &str| Event::TextDelta { text: text.to_owned() };
-    let used = Event::Usage { input_tokens: 900, output_tokens: 7 };
+    let used = Event::Usage {
+        input_tokens: 900,
+        output_tokens: 7,
+        cached_tokens: None,
+        cost_usd: Some(Usd::default()),
+    };
     assert_eq!(*watching.0.lock().unwrap(), [text("two "), text("words"), used]);
     assert_eq!((ended.spent.usage.input, ended.spent.usage.output, ended.spent.turns), (900, 7, 1));
 }

@@ -1,9 +1,10 @@
 //! A provider that is busy is asked again, as long as it has said nothing.
 
 use fluffy_agent::{Agent, Caps, Conversation, Ended, Outcome, Spent};
+use fluffy_base::Event;
 use fluffy_provider::{ProviderError, StreamEvent, Usage};
 
-use crate::scripted::{Patient, Script, ScriptedBench, ScriptedProvider, say};
+use crate::scripted::{Patient, Script, ScriptedBench, ScriptedProvider, Watching, say};
 
 fn run(bench: &ScriptedBench, provider: &ScriptedProvider) -> (Ended, Vec<u64>) {
     let waiter = Patient::default();
@@ -30,6 +31,28 @@ fn a_busy_provider_is_asked_again_with_growing_pauses() {
     let (ended, pauses) = run(&ScriptedBench::default(), &ScriptedProvider::new(script));
     assert!(matches!(ended.outcome, Outcome::Completed { turns: 1, .. }), "{ended:?}");
     assert_eq!(pauses, [500, 3_000, 2_000]);
+}
+
+#[test]
+fn whoever_watches_is_told_why_it_takes_so_long() {
+    let script = vec![Script::Fail(vec![], busy(Some(3_000))), say("ok", &[])];
+    let (bench, provider) = (ScriptedBench::default(), ScriptedProvider::new(script));
+    let (waiter, watching) = (Patient::default(), Watching::default());
+    let agent = Agent {
+        bench: &bench,
+        provider: &provider,
+        observer: &watching,
+        waiter: &waiter,
+        caps: Caps::default(),
+        spent: Spent::default(),
+    };
+    agent.run(&mut Conversation::new(), Some("t"));
+    let told = Event::ProviderRetry {
+        what: "the provider is overloaded: busy".to_owned(),
+        wait_ms: 3_000,
+        attempt: 1,
+    };
+    assert!(watching.0.into_inner().unwrap().contains(&told));
 }
 
 #[test]

@@ -32,6 +32,10 @@ pub(crate) struct ScriptedProvider {
     /// How many pieces were handed out.
     pub(crate) pieces: AtomicUsize,
     pub(crate) summaries: AtomicUsize,
+    /// How many tokens it counts in any request, if it can count, and how often it was asked to.
+    pub(crate) tokens: Option<u64>,
+    pub(crate) counted: AtomicUsize,
+    pub(crate) longest: Option<u64>,
 }
 
 impl ScriptedProvider {
@@ -44,6 +48,9 @@ impl ScriptedProvider {
             summary: None,
             pieces: AtomicUsize::new(0),
             summaries: AtomicUsize::new(0),
+            tokens: None,
+            counted: AtomicUsize::new(0),
+            longest: None,
         }
     }
 
@@ -72,6 +79,15 @@ impl Provider for ScriptedProvider {
 
     fn context_window(&self) -> u64 {
         self.window
+    }
+
+    fn max_output_tokens(&self) -> Option<u64> {
+        self.longest
+    }
+
+    fn count(&self, _: &ModelRequest, _: &mut dyn FnMut() -> ControlFlow<()>) -> Option<u64> {
+        self.counted.fetch_add(1, Ordering::SeqCst);
+        self.tokens
     }
 
     fn can_summarise(&self) -> bool {

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand};
 
+use super::task::{CapArgs, ModeName};
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionCommand {
     /// List the sessions of this project, newest first
@@ -37,6 +39,14 @@ pub(crate) enum SessionCommand {
         /// The session; the last one without it
         id: Option<String>,
     },
+    /// Say how strictly a session works from now on: strict, explore or debug
+    Mode {
+        /// The mode; a person at a terminal agrees to debug, and to explore in the middle of a task
+        #[arg(value_enum)]
+        mode: ModeName,
+        /// The session; the last one without it
+        id: Option<String>,
+    },
     /// Go on with a session that was interrupted
     Resume(Box<ResumeArgs>),
     /// Remove a session; the ledger keeps what happened
@@ -52,9 +62,14 @@ pub(crate) enum SessionCommand {
 pub(crate) struct ResumeArgs {
     /// The session; the last one without it
     pub(crate) id: Option<String>,
-    /// Who provides the model: `replay:FILE` goes on where the session stopped in it
+    /// Who provides the model, if not whoever did: `replay:FILE` goes on where the session stopped in it
     #[arg(long, value_name = "P")]
     pub(crate) provider: Option<String>,
+    /// The provider's model, if not the one it was
+    #[arg(short, long)]
+    pub(crate) model: Option<String>,
+    #[command(flatten)]
+    pub(crate) caps: CapArgs,
     /// Events as JSON lines on the standard output
     #[arg(long)]
     pub(crate) json: bool,

@@ -32,7 +32,10 @@ pub(crate) struct TaskArgs {
     /// Read and explain; nothing is written
     #[arg(long)]
     pub(crate) read_only: bool,
-    /// Who provides the model: `replay:FILE` plays a recorded transcript
+    /// Keep a file before the model's eyes to the end, by its path from the project's root; may be repeated
+    #[arg(long = "pin", value_name = "PATH")]
+    pub(crate) pins: Vec<String>,
+    /// Who provides the model: a provider such as `anthropic`, or `replay:FILE` for a recorded transcript
     #[arg(long, value_name = "P")]
     pub(crate) provider: Option<String>,
     /// The provider's model
@@ -50,6 +53,15 @@ pub(crate) struct TaskArgs {
     /// Refuse every review
     #[arg(long)]
     pub(crate) no: bool,
+    #[command(flatten)]
+    pub(crate) caps: CapArgs,
+    /// What is to be done; `-`, or nothing where input is piped, reads it from the standard input
+    pub(crate) task: Option<String>,
+}
+
+/// Where a task has to stop, finished or not.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CapArgs {
     /// At most so many turns of the model
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_turns: u64,
@@ -59,8 +71,6 @@ pub(crate) struct TaskArgs {
     /// At most this cost in US dollars, such as `0.50`
     #[arg(long, value_name = "USD")]
     pub(crate) max_cost: Option<String>,
-    /// What is to be done; `-`, or nothing where input is piped, reads it from the standard input
-    pub(crate) task: Option<String>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -242,6 +252,10 @@ mod tests {
             "--read-only",
             "--provider",
             "replay:a.jsonl",
+            "--pin",
+            "src/lib.rs",
+            "--pin",
+            "README.md",
             "-m",
             "big",
             "--json",
@@ -258,9 +272,10 @@ mod tests {
         ];
         let args = task(&words);
         assert!(args.read_only && args.json && args.yes && !args.no);
-        assert_eq!((args.max_turns, args.max_tokens), (3, Some(1000)));
+        assert_eq!((args.caps.max_turns, args.caps.max_tokens), (3, Some(1000)));
         assert_eq!(args.out, Some(PathBuf::from("answer.md")));
         assert_eq!(args.model.as_deref(), Some("big"));
+        assert_eq!(args.pins, ["src/lib.rs", "README.md"]);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::environment::Environment;
 use crate::explain::{CliError, DONE, FAILED};
 use crate::output::{Output, Tone};
 use crate::place::Place;
+use crate::providers::{listening, offer};
 
 /// One thing that was looked at.
 struct Finding {
@@ -41,6 +42,11 @@ pub(crate) fn run(
     for program in ["git", "python3", "docker", "podman"] {
         findings.push(program_found(program, environment));
     }
+    findings.extend(listening().into_iter().map(|built_in| Finding {
+        name: "model server",
+        state: State::Fine,
+        text: offer(built_in),
+    }));
     findings.push(key(place));
     findings.push(ledger(place));
     let wrong = findings.iter().any(|finding| finding.state == State::Wrong);

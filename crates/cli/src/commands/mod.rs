@@ -5,23 +5,24 @@ mod audit_key;
 mod audit_log;
 mod audit_prove;
 mod audit_verify;
+mod auth;
 mod config_init;
 mod demo;
 mod doctor;
 pub(crate) mod file_host;
 mod kernel_halt;
 mod kernel_submit;
+mod models;
 mod policy_check;
 mod policy_explain;
 pub(crate) mod policy_host;
 mod policy_show;
 mod policy_test;
 mod policy_update;
+pub(crate) mod provider_host;
 pub(crate) mod run;
 mod sandbox_run;
 mod session;
-
-pub(crate) use self::run::ProviderSpec;
 
 use std::path::{Path, PathBuf};
 
@@ -57,6 +58,8 @@ pub(crate) fn run(
             demo::run(environment, &args, output, &|request, scene| drive(request, scene, &stop))?
         }
         Command::Session(command) => session::run(&place()?, environment, &command, output)?,
+        Command::Auth(command) => auth::run(&place, environment, &command, output)?,
+        Command::Models(args) => models::run(&place()?, environment, &args, output)?,
         Command::Kernel(KernelCommand::Submit(submit)) => {
             kernel_submit::run(&place()?, &submit, output)?
         }
@@ -88,7 +91,9 @@ pub(crate) fn run(
             DONE
         }
         // Guests never come here: they were sent elsewhere before anything was read.
-        Command::FileHost | Command::PolicyHost | Command::SandboxInit => USAGE,
+        Command::FileHost | Command::PolicyHost | Command::ProviderHost | Command::SandboxInit => {
+            USAGE
+        }
     };
     output.flush()?;
     Ok(code)

@@ -4,7 +4,6 @@
 //! was reached, missed or prevented by an error.
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use fluffy_base::{Event, Observer, SystemClock};
@@ -12,17 +11,15 @@ use fluffy_kernel::Reviewer;
 use fluffy_workflow::{Access, Mode};
 
 use crate::answer_file::AnswerFile;
-use crate::args::TaskArgs;
+use crate::args::{CapArgs, TaskArgs};
 use crate::drive::Scene;
 use crate::environment::Environment;
 use crate::explain::{CANCELLED, CAP_REACHED, CliError, DENIED, DONE, FAILED, PROVIDER_FAILED};
 use crate::place::Place;
+use crate::providers::Choice;
 use crate::render::{JsonLines, Look, Parts, People, Progress};
 use crate::review::{AtTerminal, Person, Said, TaskReviewer};
 use crate::task_text;
-
-/// The providers that there are, as they are named.
-const PROVIDERS: &str = "replay:FILE";
 
 /// A task as it was meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,19 +30,12 @@ pub(crate) struct RunRequest {
     pub(crate) mode: Mode,
     /// Whether anything may be written.
     pub(crate) access: Access,
-    /// Who provides the model.
-    pub(crate) provider: ProviderSpec,
-    /// The provider's model, if one was named.
-    pub(crate) model: Option<String>,
+    /// Files to be kept before the model's eyes.
+    pub(crate) pins: Vec<String>,
+    /// Which model drives it.
+    pub(crate) choice: Choice,
     /// Where it has to stop.
     pub(crate) caps: Caps,
-}
-
-/// Who provides the model.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ProviderSpec {
-    /// A recorded transcript.
-    Replay(PathBuf),
 }
 
 /// Where a task has to stop, finished or not.
@@ -214,29 +204,20 @@ impl RunRequest {
         args: &TaskArgs,
         input: &mut (impl io::Read + io::IsTerminal),
     ) -> Result<Self, CliError> {
-        let provider = args.provider.as_deref().ok_or(CliError::NoProvider)?;
-        let provider = ProviderSpec::parse(provider)?;
-        let cost_micros = args.max_cost.as_deref().map(micros).transpose()?;
-        let caps = Caps { turns: args.max_turns, tokens: args.max_tokens, cost_micros };
+        let choice = Choice::typed(args.provider.as_deref(), args.model.as_deref())?;
+        let caps = Caps::of(&args.caps)?;
         let access = if args.read_only { Access::ReadOnly } else { Access::Write };
         let task = task_text::read(args.task.as_deref(), input)?;
-        let (mode, model) = (args.mode.mode(), args.model.clone());
-        Ok(Self { task, mode, access, provider, model, caps })
+        let pins = args.pins.clone();
+        Ok(Self { task, mode: args.mode.mode(), access, pins, choice, caps })
     }
 }
 
-impl ProviderSpec {
-    /// The provider that was named.
-    pub(crate) fn parse(text: &str) -> Result<Self, CliError> {
-        match text.split_once(':') {
-            Some(("replay", file)) if !file.is_empty() => Ok(Self::Replay(file.into())),
-            Some(_) | None => Err(CliError::UnknownProvider(text.to_owned())),
-        }
-    }
-
-    /// The providers that there are, as they are named.
-    pub(crate) fn known() -> &'static str {
-        PROVIDERS
+impl Caps {
+    /// What was typed, understood.
+    pub(crate) fn of(args: &CapArgs) -> Result<Self, CliError> {
+        let cost_micros = args.max_cost.as_deref().map(micros).transpose()?;
+        Ok(Self { turns: args.max_turns, tokens: args.max_tokens, cost_micros })
     }
 }
 

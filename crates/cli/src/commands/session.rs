@@ -2,27 +2,29 @@
 
 use std::sync::Arc;
 
-use fluffy_agent::transcript;
-use fluffy_base::{Excerpt, Observer, SessionId};
-use fluffy_kernel::{Reviewer, Session, SessionSummary, StoredSession, sessions};
+use fluffy_agent::{Spending, spending, transcript};
+use fluffy_base::{Excerpt, Observer, SessionId, Usd};
+use fluffy_kernel::{Driver, Reviewer, Session, SessionSummary, StoredSession, sessions};
+use fluffy_workflow::Mode;
 use serde_json::json;
 
 use crate::args::{ExportSessionArgs, ResumeArgs, SessionCommand};
-use crate::commands::run::{Caps, Manner, ProviderSpec, Stage, said, watched};
+use crate::commands::run::{Caps, Manner, Stage, said, watched};
 use crate::drive::{Scene, resume, stored};
 use crate::environment::Environment;
 use crate::explain::{CliError, DONE};
 use crate::interrupt::Stop;
 use crate::output::{Output, Tone};
 use crate::place::Place;
+use crate::providers::Choice;
+use crate::render::{Look, Used};
+use crate::review::{AtTerminal, Said, TaskReviewer};
 use crate::time;
 
 /// How many sessions are listed.
 const LISTED: usize = 100;
 /// How much of a task a list shows.
 const SHOWN: usize = 60;
-/// Turns of the model after which a resumed task stops.
-const TURNS: u64 = 50;
 
 pub(crate) fn run(
     place: &Place,
@@ -54,6 +56,9 @@ pub(crate) fn run(
             rewound?;
             output.line(format!("the session is as it was after step {step}"))?;
             Ok(DONE)
+        }
+        SessionCommand::Mode { mode, id } => {
+            set_mode(place, environment, mode.mode(), id.as_deref(), output)
         }
         SessionCommand::Resume(args) => go_on(place, environment, args),
         SessionCommand::Rm { id } => remove(place, environment, id, output),
@@ -114,13 +119,21 @@ fn show(place: &Place, id: Option<&str>, json: bool, output: &mut Output) -> Res
     let id = meant(place, id)?;
     let stored = stored(place, id.as_str())?;
     let steps: Vec<(u64, Vec<String>)> = stored.open_steps().collect();
+    let pins: Vec<String> = stored.pins().iter().map(|pin| pin.path.to_string()).collect();
+    let Spending { usage, cost } = spending(&stored)?;
+    let recorded =
+        stored.driver.as_ref().is_none_or(|driver| driver.provider.starts_with("replay:"));
+    let cost = cost.map(Usd::from_micros).filter(|_| !recorded);
     if json {
         let steps = steps.iter().map(|(number, files)| json!({ "step": number, "files": files }));
         output.line(json!({
             "id": id.as_str(), "task": stored.task, "started_ms": stored.started_ms,
             "state": standing(&stored), "mode": stored.mode().name(), "turns": stored.turns.len(),
+            "provider": stored.driver.as_ref().map(|driver| &driver.provider),
+            "model": stored.driver.as_ref().map(|driver| &driver.model),
+            "usage": usage, "cost_usd": cost,
             "summary": stored.done(), "merged": stored.merged(), "commits": stored.commits(),
-            "steps": steps.collect::<Vec<_>>(),
+            "steps": steps.collect::<Vec<_>>(), "pins": pins,
         }))?;
         return Ok(DONE);
     }
@@ -136,6 +149,15 @@ fn show(place: &Place, id: Option<&str>, json: bool, output: &mut Output) -> Res
             stored.turns.len()
         ),
     ];
+    lines.extend(pins.iter().map(|path| format!("{} {path}", strong("Pinned "))));
+    if let Some(Driver { provider, model }) = &stored.driver {
+        let text = Excerpt::new(format!("{provider} {model}").trim_end(), 200).to_string();
+        lines.push(format!("{} {text}", strong("Model  ")));
+    }
+    if usage.total() > 0 {
+        let used = Used::of_turn(usage.input, usage.output, usage.cached, cost);
+        lines.push(format!("{} {}", strong("Used   "), used.told(recorded).join(", ")));
+    }
     lines.extend(
         stored
             .done()
@@ -155,12 +177,41 @@ fn show(place: &Place, id: Option<&str>, json: bool, output: &mut Output) -> Res
 
 /// A session with its kernel, for a person to look at or to take back.
 fn wake(place: &Place, environment: &Environment, id: Option<&str>) -> Result<Session, CliError> {
+    wake_before(place, environment, id, Arc::new(Nobody))
+}
+
+/// The same with somebody who can be asked.
+fn wake_before(
+    place: &Place,
+    environment: &Environment,
+    id: Option<&str>,
+    reviewer: Arc<dyn Reviewer>,
+) -> Result<Session, CliError> {
     let id = meant(place, id)?;
-    let (observer, reviewer): (Arc<dyn Observer>, Arc<dyn Reviewer>) =
-        (Arc::new(()), Arc::new(Nobody));
+    let observer: Arc<dyn Observer> = Arc::new(());
     let scene = Scene { place, environment, observer, reviewer };
     let (session, _stored) = Session::resume(scene.config()?, id)?;
     Ok(session)
+}
+
+/// Sets a session's mode. The policy and, where the workflow wants it, the person at the terminal decide.
+fn set_mode(
+    place: &Place,
+    environment: &Environment,
+    mode: Mode,
+    id: Option<&str>,
+    output: &mut Output,
+) -> Result<u8, CliError> {
+    let look = Look::of_stderr(environment);
+    let reviewer = TaskReviewer::new(Said::Nothing, Arc::new(()), Box::new(AtTerminal), look);
+    let session = wake_before(place, environment, id, Arc::new(reviewer))?;
+    let (name, is_set) = (session.id().to_string(), session.mode() == mode);
+    let set = if is_set { Ok(()) } else { session.set_mode(mode) };
+    session.close()?;
+    set?;
+    let since = if is_set { "works in" } else { "now works in" };
+    output.line(format!("session {name} {since} {mode} mode"))?;
+    Ok(DONE)
 }
 
 /// Nobody is asked while a session is only looked at.
@@ -174,14 +225,13 @@ impl Reviewer for Nobody {
 
 fn go_on(place: &Place, environment: &Environment, args: &ResumeArgs) -> Result<u8, CliError> {
     let id = meant(place, args.id.as_deref())?;
-    let provider = args.provider.as_deref().ok_or(CliError::NoProvider)?;
-    let provider = ProviderSpec::parse(provider)?;
-    let caps = Caps { turns: TURNS, tokens: None, cost_micros: None };
+    let choice = Choice::typed(args.provider.as_deref(), args.model.as_deref())?;
+    let caps = Caps::of(&args.caps)?;
     let stop = Stop::listen()?;
     let manner = Manner { json: args.json, said: said(args.yes, args.no), stage: Stage::Stderr };
     watched(manner, environment, &|observer, reviewer| {
         let scene = Scene { place, environment, observer, reviewer };
-        resume(&id, &provider, caps, &scene, &stop)
+        resume(&id, choice.clone(), caps, &scene, &stop)
     })
 }
 

@@ -49,7 +49,7 @@ impl Observer for JsonLines {
 
 /// The same JSON, without characters that JSON allows and terminals or people are fooled by. They can
 /// stand only in strings, where an escape means the same.
-fn escaped(json: &str) -> String {
+pub(crate) fn escaped(json: &str) -> String {
     let mut out = String::with_capacity(json.len() + 1);
     for c in json.chars() {
         match c {

@@ -11,6 +11,7 @@ mod json;
 mod pen;
 mod people;
 mod progress;
+mod used;
 mod wrap;
 
 use std::borrow::Cow;
@@ -21,9 +22,10 @@ use fluffy_base::{Excerpt, sanitised};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 pub(crate) use self::diff::DiffView;
-pub(crate) use self::json::JsonLines;
+pub(crate) use self::json::{JsonLines, escaped};
 pub(crate) use self::people::{Parts, People};
 pub(crate) use self::progress::Progress;
+pub(crate) use self::used::Used;
 
 use crate::environment::Environment;
 use crate::output::{Tone, paint};

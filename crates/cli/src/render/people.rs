@@ -9,6 +9,7 @@ use unicode_width::UnicodeWidthStr as _;
 use crate::inert::inert;
 use crate::output::Tone;
 use crate::render::pen::Pen;
+use crate::render::used::Used;
 use crate::render::wrap::Wrap;
 use crate::render::{Look, cut, duration};
 
@@ -28,6 +29,8 @@ const ROOT_SHOWN: usize = 100;
 const NARROW: usize = 48;
 /// How many calls that have not ended are remembered: more are never started at once.
 const MAX_OPEN: usize = 1024;
+/// What a provider is called that plays a recorded model.
+const RECORDED: &str = "replay";
 /// What turns while somebody waits.
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 /// What stands between a denial and what would be allowed, in the words of the kernel.
@@ -88,8 +91,10 @@ struct Scene {
     results: Vec<Event>,
     began_ms: Option<u64>,
     last_ms: u64,
-    tokens: (u64, u64),
+    used: Used,
     is_over: bool,
+    /// Whether the model is a recorded one, which costs nothing.
+    is_recorded: bool,
 }
 
 impl People {
@@ -103,8 +108,9 @@ impl People {
             results: Vec::new(),
             began_ms: None,
             last_ms: 0,
-            tokens: (0, 0),
+            used: Used::default(),
             is_over: false,
+            is_recorded: false,
         };
         Self { clock: parts.clock, scene: Mutex::new(scene) }
     }
@@ -139,6 +145,7 @@ impl Scene {
     fn show(&mut self, event: Event, now: u64) {
         match event {
             Event::SessionStarted { session_id, mode, provider, model, notes, .. } => {
+                self.is_recorded = provider == RECORDED;
                 self.started(&session_id, &mode, &provider, &model);
                 self.notes(&notes);
             }
@@ -175,12 +182,17 @@ impl Scene {
             Event::TestsFinished { passed, failed, skipped, ids_failed } => {
                 self.tested([passed, failed, skipped], &ids_failed);
             }
+            Event::CoverageMeasured { level, text, .. } => self.covered(&level, &text),
             Event::ReviewRequested { .. } => self.pen.hold(),
             Event::ReviewAnswered { approved, by, .. } => self.answered(approved, &by),
             Event::MergeCompleted { files, commit } => self.merged(&files, commit.as_deref()),
-            Event::Usage { input_tokens, output_tokens } => {
-                self.tokens.0 = self.tokens.0.saturating_add(input_tokens);
-                self.tokens.1 = self.tokens.1.saturating_add(output_tokens);
+            Event::Usage { input_tokens, output_tokens, cached_tokens, cost_usd } => {
+                let cached = cached_tokens.unwrap_or_default();
+                let turn = Used::of_turn(input_tokens, output_tokens, cached, cost_usd);
+                self.turn_used(&turn);
+            }
+            Event::ProviderRetry { what, wait_ms, attempt } => {
+                self.retried(&what, wait_ms, attempt);
             }
             Event::TaskCompleted { summary, files_changed, turns, ledger_root } => {
                 self.completed(&summary, now);
@@ -193,6 +205,21 @@ impl Scene {
             }
             Event::TaskFailed { what, why, fix } => self.gave_up(&what, &why, &fix, now),
         }
+    }
+
+    /// What a turn used, in one quiet line; a recorded model uses nothing.
+    fn turn_used(&mut self, turn: &Used) {
+        self.used.add(turn);
+        if !self.is_recorded {
+            self.quiet(&turn.told(false).join(" · "));
+        }
+    }
+
+    /// The provider is busy: whoever looks on is told why nothing happens.
+    fn retried(&mut self, what: &str, wait_ms: u64, attempt: u32) {
+        self.pen.settle();
+        let wait = format!("{}.{} s", wait_ms / 1_000, wait_ms % 1_000 / 100);
+        self.quiet(&format!("asked again in {wait} (attempt {attempt}): {what}"));
     }
 
     fn started(&mut self, session: &str, mode: &str, provider: &str, model: &str) {
@@ -314,6 +341,22 @@ impl Scene {
         lines.for_each(|line| self.pen.line(&format!("{:indent$}{line}", "")));
     }
 
+    /// How coverage stands; whether it has fallen too far must not be missed.
+    fn covered(&mut self, level: &str, text: &str) {
+        let look = self.pen.look();
+        let (name, tone) = match level {
+            "warned" | "locked" => ("warning  ", Tone::Caution),
+            _ => ("", Tone::Quiet),
+        };
+        let text = format!("{name}{}", Excerpt::new(text, NOTE_SHOWN));
+        let lines = match look.width() {
+            Some(width) => folded(&text, width.saturating_sub(3)),
+            None => vec![text],
+        };
+        let lines: Vec<String> = lines.iter().map(|line| look.paint(tone, line)).collect();
+        lines.iter().for_each(|line| self.pen.line(&format!("  {line}")));
+    }
+
     fn tested(&mut self, counts: [usize; 3], failed: &[String]) {
         let look = self.pen.look();
         let words = ["passed", "failed", "skipped"];
@@ -419,9 +462,8 @@ impl Scene {
     fn closing(&mut self, mark: Mark, word: &str, parts: &[String], now: u64) {
         let look = self.pen.look();
         let mut parts = parts.to_vec();
-        let (sent, received) = self.tokens;
-        if sent > 0 || received > 0 {
-            parts.push(format!("{sent} tokens in, {received} out"));
+        if self.used.tokens() > 0 {
+            parts.extend(self.used.told(self.is_recorded));
         }
         let began = self.began_ms.unwrap_or(now);
         parts.push(duration(now.saturating_sub(began)));

@@ -1,7 +1,7 @@
 //! Commands that a model asked for.
 
 use fluffy_kernel::{CommandError, CommandRun, Produced, WorkshopError};
-use fluffy_sandbox::{End, Limit, RuntimeError};
+use fluffy_sandbox::{End, Limit, RuntimeError, Template};
 
 use crate::scene::{Scene, also_as_an_ordinary_user, line, path};
 
@@ -39,6 +39,15 @@ fn a_command_gets_its_words_as_they_are_and_its_end_is_told() {
         )
     };
     assert!(is_missing(&missing), "{missing}");
+}
+
+#[test]
+fn a_command_sees_the_processors_that_its_share_is_worth() {
+    let run = scene("").run(&["nproc"]).unwrap();
+    let seen: usize = run.stdout.text.trim().parse().unwrap();
+    let share = usize::try_from(Template::CodeExecutor.limits().cpu.div_ceil(1_000)).unwrap();
+    let all = std::thread::available_parallelism().unwrap().get();
+    assert_eq!(seen, all.min(share + 1));
 }
 
 #[test]

@@ -13,4 +13,6 @@ mod commands;
 mod edits;
 mod hostile_tests;
 mod scene;
+mod slow_go;
+mod slow_javascript;
 mod suites;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -39,6 +39,8 @@ pub(crate) struct Tools {
     pub(crate) env: Vec<(String, String)>,
     /// Whether the program itself lies in the project, as it does where it is made.
     pub(crate) at_home: bool,
+    /// Whether programs are found in `path` only.
+    pub(crate) nothing_else: bool,
 }
 
 /// How tests are to be run.
@@ -67,17 +69,13 @@ impl Tools {
                 ("CARGO_HOME".to_owned(), cargo.display().to_string()),
             ],
             shown: vec![cargo.join("bin"), rustup],
-            at_home: false,
+            ..Self::default()
         }
     }
 
     /// Python with pytest, from the virtual environment that `scripts/test` makes.
     pub(crate) fn python() -> Self {
-        let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/py");
-        let place = match place.canonicalize() {
-            Ok(place) => place,
-            Err(error) => panic!("{}: {error}; `./scripts/test quick` makes it", place.display()),
-        };
+        let place = installed("py");
         let asked = Command::new(place.join("bin/python"))
             .args(["-c", "import sys; print(sys.base_prefix)"])
             .output()
@@ -88,6 +86,15 @@ impl Tools {
             shown.push(base);
         }
         Self { path: vec![place.join("bin")], shown, ..Self::default() }
+    }
+}
+
+/// What `scripts/test` has installed for tests.
+pub(crate) fn installed(name: &str) -> PathBuf {
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools").join(name);
+    match place.canonicalize() {
+        Ok(place) => place,
+        Err(error) => panic!("{}: {error}; `./scripts/test quick` makes it", place.display()),
     }
 }
 
@@ -114,6 +121,7 @@ impl Scene {
             program = inside;
         }
         let usual = ["/usr/local/bin", "/usr/bin", "/bin"].map(PathBuf::from);
+        let usual = usual.into_iter().filter(|_| !tools.nothing_else);
         let native = Native::open(NativeOptions {
             program: program.clone(),
             state: dir.path().join("state"),
@@ -152,6 +160,11 @@ impl Scene {
     /// Writes a file of the project.
     pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) {
         put(&self.project().join(name), text.as_ref());
+    }
+
+    /// Puts jest and vitest into the project, as `npm install` would.
+    pub(crate) fn install_modules(&self) {
+        copy_tree(&installed("js/node_modules"), &self.project().join("node_modules"));
     }
 
     /// Writes a file of the session's.
@@ -266,6 +279,23 @@ fn put(file: &Path, text: &[u8]) {
     fs::set_permissions(file, fs::Permissions::from_mode(mode)).unwrap();
 }
 
+/// A copy whose files are the same, where they can be.
+fn copy_tree(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let (kind, from, to) =
+            (entry.file_type().unwrap(), entry.path(), to.join(entry.file_name()));
+        if kind.is_dir() {
+            copy_tree(&from, &to);
+        } else if kind.is_symlink() {
+            symlink(fs::read_link(from).unwrap(), to).unwrap();
+        } else {
+            fs::hard_link(&from, &to).or_else(|_| fs::copy(&from, &to).map(drop)).unwrap();
+        }
+    }
+}
+
+/// Every file below `top`, without what a project has git ignore.
 fn walk(top: &Path, at: &Path, files: &mut BTreeSet<ProjectPath>) {
     for entry in fs::read_dir(at).unwrap().map(Result::unwrap) {
         let kind = entry.file_type().unwrap();
@@ -273,6 +303,9 @@ fn walk(top: &Path, at: &Path, files: &mut BTreeSet<ProjectPath>) {
             continue;
         };
         let Ok(name) = ProjectPath::parse(&name) else { continue };
+        if name.file_name() == "node_modules" {
+            continue;
+        }
         if kind.is_dir() {
             walk(top, &entry.path(), files);
         } else if kind.is_file() {

@@ -8,8 +8,8 @@ use crate::scene::{Ask, Scene, Tools, path};
 
 const CARGO: &str = "[package]\nname = \"small\"\nversion = \"0.1.0\"\nedition = \"2021\"\n";
 
-/// What each test ended as, the suites themselves left out.
-fn told(tested: &Tested) -> Vec<String> {
+/// What each test ended as, what is around tests left out.
+pub(crate) fn told(tested: &Tested) -> Vec<String> {
     let cases = tested.run.cases().filter(|(id, _)| !id.contains('('));
     cases
         .map(|(id, case)| {
@@ -20,9 +20,19 @@ fn told(tested: &Tested) -> Vec<String> {
 }
 
 #[track_caller]
-fn counts(tested: &Tested, passed: usize, failed: usize, skipped: usize) {
+pub(crate) fn counts(tested: &Tested, passed: usize, failed: usize, skipped: usize) {
     let found = (tested.summary.passed, tested.summary.failed, tested.summary.skipped);
     assert_eq!(found, (passed, failed, skipped), "{}", tested.summary);
+}
+
+/// Covered and all lines of a file.
+#[track_caller]
+pub(crate) fn lines(tested: &Tested, file: &str) -> (u64, u64) {
+    let [Measured::Lines(coverage)] = tested.coverage.as_slice() else {
+        panic!("{:?}: {}", tested.coverage, tested.summary)
+    };
+    let lines = coverage.files().get(&path(file));
+    lines.map_or((0, 0), |lines| (lines.covered, lines.total))
 }
 
 #[test]
@@ -94,6 +104,71 @@ fn pytest_tells_each_test_with_its_file() {
 }
 
 #[test]
+fn pytest_finds_its_way_in_a_src_layout_and_measures_all_of_it() {
+    let files = [
+        (
+            "pyproject.toml",
+            "[tool.pytest.ini_options]\npythonpath = ['src']\ntestpaths = ['tests']\n[tool.coverage.report]\nfail_under = 100\n",
+        ),
+        ("src/sums/__init__.py", "def add(a, b):\n    return a + b\n"),
+        ("src/sums/never.py", "def never():\n    return 1\n"),
+        (
+            "tests/test_sums.py",
+            "import pytest, sums\n@pytest.mark.parametrize('a', [1, 2])\ndef test_add(a):\n    assert sums.add(a, 1) == a + 1\n",
+        ),
+    ];
+    let scene = Scene::with(&files, Tools::python());
+    let tested = scene.test_with(&Ask { coverage: true, ..Ask::default() }).unwrap();
+    let expected = [
+        "Passed tests/test_sums.py: test_add[1] @ tests/test_sums.py",
+        "Passed tests/test_sums.py: test_add[2] @ tests/test_sums.py",
+    ];
+    assert_eq!(told(&tested), expected, "{}", tested.summary);
+    // What nothing imports counts as well, and how much the project wants is not asked here.
+    assert_eq!(lines(&tested, "src/sums/__init__.py"), (2, 2));
+    assert_eq!(lines(&tested, "src/sums/never.py"), (0, 2));
+}
+
+#[test]
+fn a_workspace_is_run_by_cargo_whatever_else_is_configured() {
+    let member = |name: &str| CARGO.replace("small", name);
+    let files = [
+        ("Cargo.toml", "[workspace]\nmembers = ['crates/*']\nresolver = '2'\n"),
+        (".config/nextest.toml", "[profile.default]\nretries = 3\n"),
+        ("crates/one/Cargo.toml", &member("one")),
+        (
+            "crates/one/src/lib.rs",
+            "/// ```\n/// assert_eq!(one::one(), 1);\n/// ```\npub fn one() -> u32 {\n    1\n}\n",
+        ),
+        ("crates/two/Cargo.toml", &member("two")),
+        ("crates/two/src/lib.rs", "pub fn two() -> u32 {\n    std::process::abort()\n}\n"),
+    ];
+    let scene = Scene::with(&files, Tools::rust());
+    let before = scene.test();
+    let written = [path("crates/two/tests/two.rs")].into();
+    scene.stage(
+        "crates/two/tests/two.rs",
+        "#[test]\nfn two() {\n    assert_eq!(two::two(), 2);\n}\n",
+    );
+    // A test binary that dies tells of none of its tests. It is red, and can be green.
+    let died = scene.test();
+    let end = "crates/two/tests/two.rs: two::two (end)";
+    assert_eq!(died.run.outcome(end), Some(Outcome::Failed), "{}", died.summary);
+    let proof = red(Some(&before.run), &died.run, &written).unwrap();
+    scene.stage("crates/two/src/lib.rs", "pub fn two() -> u32 {\n    3\n}\n");
+    green(Some(&before.run), Some(&proof), &scene.test().run).unwrap_err();
+    scene.stage("crates/two/src/lib.rs", "pub fn two() -> u32 {\n    2\n}\n");
+    let done = scene.test();
+    green(Some(&before.run), Some(&proof), &done.run).unwrap();
+    let expected = [
+        "Passed crates/one/src/lib.rs: doc one #1 @ crates/one/src/lib.rs",
+        "Passed crates/two/tests/two.rs: two::two two @ crates/two/tests/two.rs",
+    ];
+    assert_eq!(told(&done), expected);
+    assert!(done.summary.suites[0].command.starts_with("cargo test --workspace"));
+}
+
+#[test]
 fn node_tells_each_test_with_its_file_and_measures_only_the_project() {
     let test = "const test = require('node:test'); const assert = require('node:assert');\nconst { add } = require('../add.js');\ntest('adds', () => assert.strictEqual(add(1, 2), 3));\ntest('throws', () => { throw new Error('no') });\n";
     let files = [
@@ -162,10 +237,17 @@ fn a_runner_that_is_not_there_is_a_failure_with_a_fix() {
     let python = Scene::new(&[("pytest.ini", ""), ("test_a.py", "def test_a(): pass\n")]);
     let cargo = Scene::new(&[("Cargo.toml", CARGO), ("src/lib.rs", "")]);
     let jest = Scene::new(&[("package.json", r#"{"scripts":{"test":"jest"}}"#), ("a.test.js", "")]);
+    let vitest = [("package.json", r#"{"devDependencies":{"vitest":"3"}}"#), ("a.test.ts", "")];
+    let vitest = Scene::new(&vitest);
+    let go = [("go.mod", "module m\n"), ("a_test.go", "package m\n")];
+    let elsewhere = vec!["/usr/share".into()];
+    let go = Scene::with(&go, Tools { path: elsewhere, nothing_else: true, ..Tools::default() });
     for (scene, id, fix) in [
         (python, "(pytest)", "install it for `python3`"),
         (cargo, "(cargo test)", "https://rustup.rs"),
         (jest, "(jest)", "npm install"),
+        (vitest, "(vitest)", "npm install"),
+        (go, "(go test)", "install Go"),
     ] {
         let tested = scene.test();
         counts(&tested, 0, 1, 0);

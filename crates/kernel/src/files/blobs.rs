@@ -3,12 +3,17 @@
 //! **Invariant.** A name is the SHA-256 of what lies under it: a blob is written beside and renamed, never
 //! changed, and checked when it is read.
 //!
+//! **Invariant.** What [`Blobs::put`] has given survives a power cut, bytes and name: whoever refers to it in the ledger
+//! refers to nothing that could be lost. A name that is there always has its bytes on disk; whether the name is there
+//! after a power cut, the directory's sync decides.
+//!
 //! **Invariant.** They have a bound together, whoever fills them and however often.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fluffy_base::{Digest, Hasher};
 use rustix::fs::{CWD, Mode, OFlags, openat, renameat};
@@ -25,6 +30,8 @@ pub struct Blobs {
     dir: PathBuf,
     /// How many more bytes are kept.
     room: AtomicU64,
+    /// Whether the directory has names that a power cut could take. Held while one is added, and while they are synced.
+    unsynced: Mutex<bool>,
 }
 
 /// Why a content could not be kept or given back.
@@ -49,6 +56,9 @@ pub enum BlobError {
     /// The directory cannot be made.
     #[error("the directory for contents cannot be made")]
     Directory(#[source] io::Error),
+    /// The names in it cannot be synced.
+    #[error("the directory for contents cannot be synced")]
+    Unsynced(#[source] io::Error),
 }
 
 impl Blobs {
@@ -63,11 +73,21 @@ impl Blobs {
             let found = entry.and_then(|entry| entry.metadata()).map_or(0, |found| found.len());
             kept = kept.saturating_add(found);
         }
-        Ok(Self { dir: dir.to_owned(), room: AtomicU64::new(ROOM.saturating_sub(kept)) })
+        let room = AtomicU64::new(ROOM.saturating_sub(kept));
+        // Whoever was here before may have been killed before its sync.
+        Ok(Self { dir: dir.to_owned(), room, unsynced: Mutex::new(true) })
     }
 
-    /// Keeps a content. One that is kept already is not written again.
+    /// Keeps a content for good. One that is kept already is not written again.
     pub fn put(&self, bytes: &[u8], executable: bool) -> Result<Stored, BlobError> {
+        let stored = self.write(bytes, executable)?;
+        self.settle()?;
+        Ok(stored)
+    }
+
+    /// Keeps a content whose name is not kept for good before [`Blobs::settle`]: for many of them, which are settled
+    /// together.
+    pub(crate) fn write(&self, bytes: &[u8], executable: bool) -> Result<Stored, BlobError> {
         let digest = Digest::of(bytes);
         let stored = Stored { digest, bytes: bytes.len() as u64, executable };
         let path = self.path(&digest);
@@ -84,8 +104,20 @@ impl Blobs {
         let opened = openat(CWD, &beside, flags, Mode::from_raw_mode(0o600));
         let mut file = File::from(opened.map_err(|errno| failed(errno.into()))?);
         file.write_all(bytes).and_then(|()| file.sync_data()).map_err(failed)?;
+        let mut unsynced = self.unsynced();
         renameat(CWD, &beside, CWD, &path).map_err(|errno| failed(errno.into()))?;
+        *unsynced = true;
         Ok(stored)
+    }
+
+    /// Has every name that is there survive a power cut.
+    pub(crate) fn settle(&self) -> Result<(), BlobError> {
+        let mut unsynced = self.unsynced();
+        if *unsynced {
+            File::open(&self.dir).and_then(|dir| dir.sync_all()).map_err(BlobError::Unsynced)?;
+            *unsynced = false;
+        }
+        Ok(())
     }
 
     /// A content, checked against its name.
@@ -110,6 +142,11 @@ impl Blobs {
         }
         file.rewind().map_err(failed)?;
         Ok(file)
+    }
+
+    fn unsynced(&self) -> MutexGuard<'_, bool> {
+        // A thread that panicked left it as it was or true, which costs one sync more.
+        self.unsynced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Where a content lies.
@@ -153,6 +190,22 @@ mod tests {
         assert!(matches!(blobs.put(b"worlds", false), Err(BlobError::Full)));
         blobs.put(b"hello", true).unwrap();
         blobs.put(b"abc", false).unwrap();
+    }
+
+    #[test]
+    fn nothing_that_is_kept_waits_for_its_sync_and_what_an_earlier_process_left_is_synced_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let blobs = Blobs::open(dir.path()).unwrap();
+        blobs.write(b"hello", false).unwrap();
+        assert!(*blobs.unsynced());
+        // It is there, and still it is not kept before the names are.
+        blobs.put(b"hello", false).unwrap();
+        assert!(!*blobs.unsynced());
+        blobs.put(b"world", false).unwrap();
+        assert!(!*blobs.unsynced());
+        blobs.write(b"again", false).unwrap();
+        assert!(*blobs.unsynced());
+        assert!(*Blobs::open(dir.path()).unwrap().unsynced());
     }
 
     #[test]

@@ -77,7 +77,7 @@ pub(super) struct Children {
 impl View {
     /// What a directory holds, by name; none is the root.
     pub fn list(&self, directory: Option<&ProjectPath>) -> Result<Listing, TreeError> {
-        let children = self.children(&self.place(directory)?)?;
+        let children = self.children(&self.place(directory)?).map_err(TreeError::after_a_look)?;
         let mut entries = Vec::with_capacity(children.list.len());
         for child in children.list {
             let seen = match (child.kind, &children.handle) {

@@ -384,3 +384,20 @@ proptest! {
         assert_eq!(names(&view.walk(None).unwrap()), walked_by_others(&copy, true));
     }
 }
+
+#[test]
+fn what_vanished_between_two_looks_has_changed_and_may_be_back() {
+    let gone = || TreeError::Missing(path("d"));
+    assert!(!gone().may_pass());
+    assert!(gone().after_a_look().may_pass());
+    assert!(TreeError::NotADirectory(path("d")).after_a_look().may_pass());
+    assert!(!TreeError::TooMany(1).after_a_look().may_pass());
+    let of = |errno: rustix::io::Errno| TreeError::Io { path: "a".into(), source: errno.into() };
+    use rustix::io::Errno;
+    for errno in [Errno::INTR, Errno::AGAIN, Errno::BUSY, Errno::STALE, Errno::MFILE] {
+        assert!(of(errno).may_pass(), "{errno}");
+    }
+    for errno in [Errno::ACCESS, Errno::PERM, Errno::NAMETOOLONG, Errno::ISDIR] {
+        assert!(!of(errno).may_pass(), "{errno}");
+    }
+}

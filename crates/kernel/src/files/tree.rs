@@ -60,6 +60,9 @@ pub enum TreeError {
     /// A file or something stranger, where a directory is wanted.
     #[error("`{0}` is not a directory")]
     NotADirectory(ProjectPath),
+    /// It became something else while it was looked at, or went away.
+    #[error("`{0}` changed while it was read")]
+    Changed(ProjectPath),
     /// A file that is larger than the caller wants.
     #[error("`{path}` has more than {max} bytes")]
     Large {
@@ -79,6 +82,47 @@ pub enum TreeError {
         /// Why not.
         source: io::Error,
     },
+}
+
+impl TreeError {
+    /// The same of something that was there a moment ago.
+    pub(super) fn after_a_look(self) -> Self {
+        match self {
+            Self::Missing(path) | Self::NotADirectory(path) | Self::Link { path, .. } => {
+                Self::Changed(path)
+            }
+            Self::NotAFile(_)
+            | Self::Changed(_)
+            | Self::Large { .. }
+            | Self::TooMany(_)
+            | Self::Io { .. } => self,
+        }
+    }
+
+    /// Whether the reason may be gone in a moment.
+    pub(crate) fn may_pass(&self) -> bool {
+        match self {
+            Self::Changed(_) => true,
+            Self::Io { source, .. } => matches!(
+                Errno::from_io_error(source),
+                Some(
+                    Errno::INTR
+                        | Errno::AGAIN
+                        | Errno::BUSY
+                        | Errno::STALE
+                        | Errno::TIMEDOUT
+                        | Errno::MFILE
+                        | Errno::NFILE
+                )
+            ),
+            Self::Missing(_)
+            | Self::Link { .. }
+            | Self::NotAFile(_)
+            | Self::NotADirectory(_)
+            | Self::Large { .. }
+            | Self::TooMany(_) => false,
+        }
+    }
 }
 
 impl Tree {

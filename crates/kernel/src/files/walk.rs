@@ -151,7 +151,7 @@ impl Walk<'_> {
     fn read(&self, step: &Step, walked: &mut Walked) -> Result<Vec<Step>, TreeError> {
         let children = match self.view.children(&step.place) {
             Ok(children) => children,
-            Err(error) if step.asked_for => return Err(error),
+            Err(error) if step.asked_for => return Err(error.after_a_look()),
             // Gone, or something else by now.
             Err(TreeError::Missing(_) | TreeError::NotADirectory(_) | TreeError::Link { .. }) => {
                 return Ok(Vec::new());

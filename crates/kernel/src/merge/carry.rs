@@ -581,7 +581,9 @@ fn is_in_use(error: &io::Error) -> bool {
 
 fn io_error(error: BlobError) -> io::Error {
     match error {
-        BlobError::Io { source, .. } | BlobError::Directory(source) => source,
+        BlobError::Io { source, .. }
+        | BlobError::Directory(source)
+        | BlobError::Unsynced(source) => source,
         BlobError::Changed(_) => io::Error::new(io::ErrorKind::InvalidData, error),
         BlobError::Full => io::Error::new(io::ErrorKind::StorageFull, error),
     }

@@ -3,10 +3,11 @@
 //! **Invariant.** Each of these steps is a request like the model's own. What the session adds is that nobody has
 //! to ask for it.
 
-use fluffy_base::{Json, KernelReceipt, ReceiptStatus};
+use fluffy_base::{Json, KernelReceipt, ProjectPath, ReceiptStatus};
 use fluffy_workflow::{Access, Answer, Event, Mode, State};
 use serde_json::{Map, Value, json};
 
+use super::budget::BASELINE;
 use super::rules::Proposed;
 use super::{Entry, MERGE, Session, TaskStatus};
 use crate::clerk::May;
@@ -128,7 +129,12 @@ impl Session {
 
     /// Runs the tests once. What keeps the work from going further is told, and not tried again.
     fn validate(&self) -> Result<(), String> {
-        let found = accepted(self.submit(&self.own_id(), "test.run", Json::empty_object()))?;
+        // Untested work is paid for by coverage, so it is measured where the project keeps account of it.
+        let paid = !self.mode().is_test_first();
+        let paid = paid && self.desk.budget().is_ok_and(|budget| budget.baseline().is_some());
+        let params = if paid { json!({ "coverage": true }) } else { json!({}) };
+        let params = Json::new(params).map_err(|error| error.to_string())?;
+        let found = accepted(self.submit(&self.own_id(), "test.run", params))?;
         let hindrance = found.as_ref().and_then(|found| found.value().get("not_further"));
         match hindrance.and_then(Value::as_str) {
             Some(why) => Err(format!("the tests were run, and the work is not done: {why}")),
@@ -163,6 +169,7 @@ impl Session {
         if let Some(why) = self.desk.look().refusal() {
             return Err(why.to_owned());
         }
+        self.settle_baseline()?;
         let (plan, mut reasons) = self.plan()?;
         self.hooks_agree()?;
         let paths = plan.operations().iter().map(|operation| operation.path.to_string());
@@ -179,6 +186,7 @@ impl Session {
 
     /// What would be merged, and why a person has to look at it.
     fn plan(&self) -> Result<(Plan, Vec<String>), String> {
+        let coverage = self.coverage_warning();
         let inside = self.desk.look();
         let plan = Plan::of(&inside.staging).map_err(|error| crate::kernel::causes(&error))?;
         if let Some(conflict) = plan.conflicts().first() {
@@ -202,6 +210,7 @@ impl Session {
         }
         if inside.workflow.is_unverified() {
             reasons.push("code was written without a failing test before it".to_owned());
+            reasons.extend(coverage);
         }
         for path in plan.rebased() {
             reasons.push(format!(
@@ -209,7 +218,9 @@ impl Session {
                  were not tested together"
             ));
         }
-        for (path, staged) in inside.staging.files().iter() {
+        // The session's own, which was settled right before: no other call can change it.
+        let is_work = |path: &ProjectPath| path.as_str() != BASELINE;
+        for (path, staged) in inside.staging.files().iter().filter(|(path, _)| is_work(path)) {
             let tool = match staged {
                 Staged::File(_) => "fs.write",
                 Staged::Deleted => "fs.delete",

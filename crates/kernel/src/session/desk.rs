@@ -15,8 +15,10 @@ use fluffy_workflow::{
 };
 
 use super::advance::next_step;
+use super::budget::{Account, Measurement};
 use super::entry::{Entry, Merged};
 use super::open::CommitOptions;
+use super::pins::Pin;
 use crate::files::{Staged, StagedFiles, Tree, View};
 use crate::git::Git;
 use crate::staging::{Layer, SCRATCH, Staging, Step, StepChange};
@@ -35,6 +37,8 @@ pub(crate) struct Desk {
     pub(crate) dir: PathBuf,
     /// The command that runs the tests, where the project's files do not tell.
     pub(crate) test_command: Option<Vec<String>>,
+    /// Where that command leaves its coverage.
+    pub(crate) test_coverage: Option<ProjectPath>,
     /// The project's repository.
     pub(crate) git: Git,
     /// How commits are made.
@@ -66,6 +70,8 @@ pub(crate) struct Inside {
 pub(crate) struct Progress {
     /// What the person wants, word by word.
     pub(crate) task: String,
+    /// What the person keeps before the model's eyes.
+    pub(crate) pins: Vec<Pin>,
     /// What is in the project by now.
     pub(crate) merged: Vec<Merged>,
     /// The merge that waits for its commit.
@@ -78,8 +84,12 @@ pub(crate) struct Progress {
     pub(crate) rejected: Option<String>,
     /// What it would have merged: nobody is asked the same twice.
     pub(crate) refused_work: Option<StagedFiles>,
-    /// What untested work has cost, in words.
-    pub(crate) debt: Option<String>,
+    /// How coverage stands, as it was last measured.
+    pub(crate) debt: Option<Account>,
+    /// The last run that measured coverage.
+    pub(crate) measured: Option<Measurement>,
+    /// Whether debug mode was offered for the present row of failures.
+    pub(crate) offered: bool,
     /// What kept the work from its end when that was last tried.
     pub(crate) stuck: Option<String>,
     /// What the model says was done, once it is.

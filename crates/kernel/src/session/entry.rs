@@ -10,7 +10,7 @@ use fluffy_ledger::EventType;
 use fluffy_workflow::{Access, Event, Mode, Transition};
 use serde::{Deserialize, Serialize};
 
-use super::CallAnswer;
+use super::{CallAnswer, Pin};
 use crate::files::{Stored, Tree};
 use crate::staging::Step;
 use crate::{Note, ToolError};
@@ -31,6 +31,15 @@ pub(crate) enum Entry {
         /// What the person wants, word by word.
         task: String,
     },
+    /// A model begins to drive it, or another goes on.
+    Driven {
+        /// Who provides the model, as the person named it.
+        provider: String,
+        /// The model.
+        model: String,
+    },
+    /// The person pinned a file.
+    Pinned(Pin),
     /// The work took a step.
     Happened {
         /// What happened.
@@ -150,7 +159,12 @@ impl Entry {
                 metadata.push(("plan", plan.clone()));
                 metadata.push(("files", files.len().to_string()));
             }
+            Self::Pinned(pin) => metadata.push(("path", pin.path.to_string())),
             Self::MergeRejected { why } => metadata.push(("why", why.clone())),
+            Self::Driven { provider, model } => {
+                metadata.push(("provider", provider.clone()));
+                metadata.push(("model", model.clone()));
+            }
             Self::CommitDone { commit: Some(commit) } => metadata.push(("commit", commit.clone())),
             _other => {}
         }
@@ -171,6 +185,8 @@ impl Entry {
     const fn kind(&self) -> &'static str {
         match self {
             Self::Opened { .. } => "opened",
+            Self::Driven { .. } => "driven",
+            Self::Pinned(_) => "pinned",
             Self::Happened { .. } => "happened",
             Self::Turn { .. } => "turn",
             Self::Answered { .. } => "answered",
@@ -187,6 +203,8 @@ impl Entry {
         let step = EventType::StateTransition;
         match self {
             Self::Opened { .. } => (step, "a session begins".to_owned()),
+            Self::Driven { .. } => (step, "a model drives the session".to_owned()),
+            Self::Pinned(_) => (step, "a file is pinned".to_owned()),
             Self::Happened { event: Event::ModeSet { .. }, .. } => {
                 (EventType::SessionModeChange, "the mode is set".to_owned())
             }

@@ -15,8 +15,10 @@ mod budget;
 mod desk;
 mod entry;
 mod history;
+mod offer;
 mod open;
 mod outline;
+mod pins;
 mod restore;
 mod router;
 mod rules;
@@ -32,8 +34,11 @@ pub(crate) use self::desk::{Desk, failed};
 pub(crate) use self::entry::{Entry, Merged};
 pub use self::open::{CommitOptions, SessionConfig, SessionError};
 pub use self::outline::Outline;
-pub use self::restore::{RestoreError, SessionSummary, StoredSession, TurnRecord, sessions};
-use self::rules::Proposal;
+pub use self::pins::Pin;
+pub use self::restore::{
+    Driver, RestoreError, SessionSummary, StoredSession, TurnRecord, sessions,
+};
+use self::rules::{Expected, Proposal};
 use crate::tools::Views as _;
 use crate::{Journal as _, Kernel, KernelError, ToolSpec};
 
@@ -62,6 +67,8 @@ pub const OFFERED: [&str; 19] = [
 
 /// The session's own call that puts finished work into the project.
 pub(crate) const MERGE: &str = "session.merge";
+/// The session's own call that puts the coverage baseline among finished work.
+pub(crate) const KEEP_COVERAGE: &str = "session.keep_coverage";
 /// The person's call that sets the mode.
 pub(crate) const SET_MODE: &str = "session.set_mode";
 
@@ -70,6 +77,8 @@ pub struct Session {
     kernel: Arc<Kernel>,
     desk: Arc<Desk>,
     proposal: Arc<Proposal>,
+    /// The coverage baseline that is being asked for, if one is.
+    expected: Arc<Expected>,
     clock: Arc<dyn Clock>,
     /// How many turns the model had.
     turns: AtomicU64,
@@ -171,6 +180,12 @@ impl Session {
     pub fn record_turn(&self, turn: serde_json::Value) -> Result<(), SessionError> {
         self.turns.fetch_add(1, Ordering::SeqCst);
         self.record(&Entry::Turn { turn })
+    }
+
+    /// Records who drives the session from now on.
+    pub fn driven_by(&self, driver: &Driver) -> Result<(), SessionError> {
+        let Driver { provider, model } = driver.clone();
+        self.record(&Entry::Driven { provider, model })
     }
 
     /// How many turns the model had.

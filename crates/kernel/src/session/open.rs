@@ -4,14 +4,14 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
-use fluffy_base::{Json, KernelRequest, Observer, ReceiptStatus, SessionId, is_blank};
+use fluffy_base::{Json, KernelRequest, Observer, ProjectPath, ReceiptStatus, SessionId, is_blank};
 use fluffy_ledger::EventType;
 use fluffy_workflow::{Access, Answer, Conventions, Event, Mode, Workflow};
 use serde_json::json;
 
 use super::desk::{Desk, Inside, Progress, Shared};
 use super::restore::{RestoreError, StoredSession};
-use super::rules::{MergeRule, OfferedRule, Proposal, WorkflowRule};
+use super::rules::{CoverageRule, Expected, MergeRule, OfferedRule, Proposal, WorkflowRule};
 use super::{Entry, Merged, SET_MODE, Session};
 use crate::files::Tree;
 use crate::git::{Git, GitOptions, HookPolicy, Identity, IdentityOverrides};
@@ -39,6 +39,8 @@ pub struct SessionConfig {
     pub conventions: Conventions,
     /// The command that runs the tests, where the project's files do not tell.
     pub test_command: Option<Vec<String>>,
+    /// Where that command leaves its coverage.
+    pub test_coverage: Option<ProjectPath>,
     /// What git needs to know about the user.
     pub git: GitOptions,
     /// How commits are made.
@@ -106,6 +108,22 @@ pub enum SessionError {
     /// The mode was refused.
     #[error("{0}")]
     Mode(String),
+    /// A file cannot be pinned.
+    #[error("`{path}` cannot be pinned: {why}")]
+    Pin {
+        /// Which.
+        path: String,
+        /// Why not.
+        why: String,
+    },
+    /// A file that the model may not read.
+    #[error("`{path}` may not be pinned: {why}")]
+    PinDenied {
+        /// Which.
+        path: String,
+        /// Why not.
+        why: String,
+    },
     /// The session came to its end before.
     #[error("session `{0}` is done")]
     Done(String),
@@ -136,9 +154,6 @@ impl Session {
         session.desk.change().set(|inside| task.clone_into(&mut inside.progress.task));
         session.record(&Entry::Opened { mode, access, task: task.to_owned() })?;
         if mode != Mode::Strict {
-            if access == Access::Write {
-                session.measure_debt()?;
-            }
             session.set_mode(mode)?;
         }
         Ok(session)
@@ -185,15 +200,17 @@ impl Session {
             observer: config.observer,
             dir,
             test_command: config.test_command,
+            test_coverage: config.test_coverage,
             commits: config.commits,
             keeps_hidden: OnceLock::new(),
             shared: Shared::new(inside),
         });
-        let proposal = Arc::new(Proposal::default());
+        let (proposal, expected) = (Arc::new(Proposal::default()), Arc::new(Expected::default()));
         tools::register(&mut kernel.registry, &desk)?;
         kernel.rules.push(Box::new(WorkflowRule(Arc::clone(&desk))));
         kernel.rules.push(Box::new(OfferedRule));
         kernel.rules.push(Box::new(MergeRule(Arc::clone(&proposal))));
+        kernel.rules.push(Box::new(CoverageRule(Arc::clone(&expected))));
         kernel.session = SessionStart::Named(id);
         let kernel = Arc::new(Kernel::boot(kernel)?);
         desk.attach(&kernel);
@@ -206,6 +223,7 @@ impl Session {
             kernel,
             desk,
             proposal,
+            expected,
             clock,
             turns: AtomicU64::new(0),
             own: AtomicU64::new(0),
@@ -235,12 +253,19 @@ impl Session {
         Ok(())
     }
 
-    /// Sets the mode, as a person asks for.
+    /// Sets the mode, as a person asks for. What untested work has cost is measured before there is more of it.
     pub fn set_mode(&self, mode: Mode) -> Result<(), SessionError> {
+        if !mode.is_test_first() && self.access() == Access::Write {
+            self.measure_debt()?;
+        }
+        self.ask_for_mode(mode, &format!("work in {mode} mode"))
+    }
+
+    /// Asks for a mode in the person's name; where the gate wants it, the person is asked.
+    pub(super) fn ask_for_mode(&self, mode: Mode, intent: &str) -> Result<(), SessionError> {
         let params = Json::new(json!({ "mode": mode.name() }));
         let params = params.map_err(|error| SessionError::Mode(error.to_string()))?;
-        let intent = format!("work in {mode} mode");
-        let mut request = KernelRequest::call(&self.own_id(), "user", &intent, SET_MODE, params);
+        let mut request = KernelRequest::call(&self.own_id(), "user", intent, SET_MODE, params);
         request.ts_ms = i64::try_from(self.clock.now_ms()).unwrap_or(i64::MAX);
         let receipt = self.kernel.submit_from(&CallContext::default(), request);
         match receipt.status {

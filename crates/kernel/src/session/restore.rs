@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::desk::Progress;
 use super::router::is_change;
-use super::{CallAnswer, Entry, Merged};
+use super::{CallAnswer, Entry, Merged, Pin};
 use crate::files::Tree;
 use crate::staging::{Staging, StagingError, Step};
 
@@ -33,6 +33,8 @@ pub struct StoredSession {
     pub started_ms: u64,
     /// What the person wants.
     pub task: String,
+    /// Who drove it last, if anybody did.
+    pub driver: Option<Driver>,
     /// The conversation.
     pub turns: Vec<TurnRecord>,
     pub(crate) workflow: Workflow,
@@ -42,6 +44,15 @@ pub struct StoredSession {
     pub(crate) progress: Progress,
     /// The merge that was begun and is not known to be done.
     pub(crate) merging: Option<(Vec<Merged>, String)>,
+}
+
+/// Who drives a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Driver {
+    /// Who provides the model, as the person named it.
+    pub provider: String,
+    /// The model.
+    pub model: String,
 }
 
 /// What is told of a session in a list.
@@ -84,6 +95,7 @@ pub enum RestoreError {
 #[derive(Default)]
 struct Fold {
     opened: Option<(u64, Access, String)>,
+    driver: Option<Driver>,
     happened: Vec<(Event, Option<Step>)>,
     last_step: u64,
     /// How many of those are merged and out of reach.
@@ -172,6 +184,11 @@ impl StoredSession {
         self.progress.done.as_deref()
     }
 
+    /// What the person keeps before the model's eyes.
+    pub fn pins(&self) -> &[Pin] {
+        &self.progress.pins
+    }
+
     /// The files that it has changed in the project.
     pub fn merged(&self) -> Vec<String> {
         self.progress.merged.iter().map(|merged| merged.path.to_string()).collect()
@@ -197,6 +214,8 @@ impl Fold {
                 self.progress.task.clone_from(&task);
                 self.opened = Some((ts_ms, access, task));
             }
+            Entry::Driven { provider, model } => self.driver = Some(Driver { provider, model }),
+            Entry::Pinned(pin) => self.progress.pins.push(pin),
             Entry::Happened { event, step } => {
                 self.last_step = self.last_step.max(step.as_ref().map_or(0, |it| it.number));
                 let given_up = event == Event::Cancelled;
@@ -247,9 +266,19 @@ impl Fold {
         let steps = open.iter().filter_map(|(_, step)| step.clone()).collect();
         let events = self.happened.into_iter().map(|(event, _)| event);
         let workflow = Workflow::restore(Mode::Strict, access, events)?;
-        let (turns, last_step) = (self.turns, self.last_step);
+        let (driver, turns, last_step) = (self.driver, self.turns, self.last_step);
         let (progress, merging) = (self.progress, self.merging);
-        Ok(StoredSession { started_ms, task, turns, workflow, steps, last_step, progress, merging })
+        Ok(StoredSession {
+            started_ms,
+            task,
+            driver,
+            turns,
+            workflow,
+            steps,
+            last_step,
+            progress,
+            merging,
+        })
     }
 }
 

@@ -192,6 +192,11 @@ impl Session {
         {
             members.extend(more);
         }
+        if let (Some(more), Value::Object(members)) =
+            (self.offer_debug(&call.tool), &mut answer.content)
+        {
+            members.extend(more);
+        }
         self.answered(&answer, &receipt, self.clock.now_ms().saturating_sub(started));
         answer
     }
@@ -291,13 +296,22 @@ impl Session {
 
     /// Where the work stands and what can be done there, for a model that was told no.
     pub fn standing(&self) -> Value {
-        let Standing { state, mode, .. } = self.desk.look().workflow.standing();
-        json!({
+        let (Standing { state, mode, .. }, warning) = {
+            let inside = self.desk.look();
+            let debt = inside.progress.debt.as_ref();
+            let warning = debt.and_then(|account| account.warning().map(str::to_owned));
+            (inside.workflow.standing(), warning)
+        };
+        let mut told = json!({
             "state": state.name(),
             "mode": mode.name(),
             "next": super::advance::next_step(state, mode),
             "tools": self.available(),
-        })
+        });
+        if let (Value::Object(members), Some(warning)) = (&mut told, warning) {
+            members.insert("warning".to_owned(), warning.into());
+        }
+        told
     }
 
     /// The tools that can do something where the work stands.

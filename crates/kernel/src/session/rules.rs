@@ -6,12 +6,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use fluffy_base::Json;
 use fluffy_policy::{Facts, Layer, Reason, Reasons, Rule, Source, Verdict};
 use fluffy_workflow::Gate;
 use serde_json::Value;
 
 use super::desk::Desk;
-use super::{MERGE, OFFERED, SET_MODE};
+use super::{KEEP_COVERAGE, MERGE, OFFERED, SET_MODE};
 use crate::clerk::MODEL;
 
 /// The workflow among the rules.
@@ -49,7 +50,8 @@ impl Rule for OfferedRule {
         match (facts.actor(), tool) {
             // Whether it may be set is the gate's to say.
             ("user", SET_MODE) => Verdict::Allow(Source::new(self.layer(), self.name())),
-            (MODEL, MERGE) => Verdict::Pass,
+            // These are judged by what the session is about to do.
+            (MODEL, MERGE | KEEP_COVERAGE) => Verdict::Pass,
             (MODEL, tool) if !OFFERED.contains(&tool) => {
                 let tool = fluffy_base::Excerpt::new(tool, 100);
                 let text = format!("`{tool}` is not a tool of this session");
@@ -81,6 +83,46 @@ impl Proposal {
 
     fn get(&self) -> Option<Proposed> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The parameters of the call that the session is about to make by itself, if it is.
+#[derive(Debug, Default)]
+pub(crate) struct Expected(Mutex<Option<Json>>);
+
+impl Expected {
+    pub(crate) fn set(&self, params: Option<Json>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = params;
+    }
+
+    fn is(&self, params: Option<&Json>) -> bool {
+        let expected = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        expected.is_some() && expected.as_ref() == params
+    }
+}
+
+/// The coverage baseline is what the session found out, and goes with what it merges.
+pub(crate) struct CoverageRule(pub(crate) Arc<Expected>);
+
+impl Rule for CoverageRule {
+    fn name(&self) -> &str {
+        "session.coverage"
+    }
+
+    fn layer(&self) -> Layer {
+        Layer::Workflow
+    }
+
+    fn judge(&self, facts: &Facts<'_>) -> Verdict {
+        if facts.tool() != Some(KEEP_COVERAGE) {
+            return Verdict::Pass;
+        }
+        if self.0.is(facts.tool_params()) {
+            return Verdict::Allow(Source::new(self.layer(), self.name()));
+        }
+        let text = "the coverage baseline is what the session itself measures";
+        let hint = "call `test.run` with `coverage` on finished work";
+        Verdict::deny(Reason::new(self.layer(), self.name(), text).with_hint(hint))
     }
 }
 

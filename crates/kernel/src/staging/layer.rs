@@ -5,8 +5,11 @@
 //! stand where the project has a file needs no mark, because overlayfs joins directories with directories
 //! alone; and a directory whose files are gone holds a whiteout for each.
 //!
-//! **Invariant.** A layer is never changed once it stands. A sandbox that runs while the session goes on
-//! sees what it began with; the layer goes when its last holder lets go of it.
+//! **Invariant.** A layer is never changed while a sandbox holds it. One that runs while the session goes on sees what it
+//! began with; the layer goes when its last holder lets go of it.
+//!
+//! **Invariant.** A layer that nobody else holds is changed by one move of a finished file into its place, or not at all:
+//! whatever takes more is another layer.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write as _};
@@ -16,16 +19,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use fluffy_base::ProjectPath;
 use rustix::fs::{
-    AtFlags, CWD, FileType, Gid, Mode, OFlags, Uid, chownat, fchmod, linkat, mknodat, openat,
-    statat,
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, RenameFlags, Uid, chownat, fchmod, linkat, mknodat,
+    openat, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 
 use crate::files::{Blobs, Staged, StagedFiles, Stored, Tree};
 
-use super::StagingError;
+use super::{StagingError, StepChange};
 
-/// How many layers this process made: no two have the same name, so that one never takes another away.
+/// How many layers and files for them this process made: no two have the same name, so that one never takes another
+/// away.
 static MADE: AtomicU64 = AtomicU64::new(0);
 
 /// A state of the session's files, to be laid over the project.
@@ -49,8 +53,7 @@ impl Layer {
         tree: &Tree,
         blobs: &Blobs,
     ) -> Result<Self, StagingError> {
-        let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let path = top.join(format!("{}-{number}", std::process::id()));
+        let path = fresh(top);
         // From here on it is taken away again, also if it does not get finished.
         let layer = Self { path, files };
         let owner = owner(tree).map_err(|source| layer.failed(source))?;
@@ -69,6 +72,57 @@ impl Layer {
         Ok(layer)
     }
 
+    /// Takes one change, after which it is a layer of `files`, where that is one move; if not, nothing is changed.
+    pub(super) fn take(
+        &mut self,
+        change: &StepChange,
+        files: &StagedFiles,
+        tree: &Tree,
+        blobs: &Blobs,
+    ) -> bool {
+        let (Some(Staged::File(stored)), None | Some(Staged::File(_))) =
+            (change.after, change.before)
+        else {
+            return false;
+        };
+        // Whatever keeps it from being moved, making a new layer tells.
+        let moved = self.exchange(&change.path, change.before.is_some(), &stored, tree, blobs);
+        if moved.is_ok() {
+            self.files = files.clone();
+        }
+        moved.is_ok()
+    }
+
+    /// Moves a file into its place, where no directory has to be made for it.
+    fn exchange(
+        &self,
+        path: &ProjectPath,
+        is_there: bool,
+        stored: &Stored,
+        tree: &Tree,
+        blobs: &Blobs,
+    ) -> Result<(), StagingError> {
+        let failed = |errno: Errno| self.failed(errno.into());
+        let owner = owner(tree).map_err(|source| self.failed(source))?;
+        let beside = fresh(self.path.parent().unwrap_or(&self.path));
+        let at = self.path.join(path.as_str());
+        let above = at.parent().unwrap_or(&self.path);
+        // Before anything is written: a new directory needs a new layer.
+        let stat = statat(CWD, above, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+            return Err(failed(Errno::NOTDIR));
+        }
+        let flags = if is_there { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
+        let building = Building { layer: self, last: None, blobs, owner };
+        let moved = building
+            .content(&beside, stored)
+            .and_then(|()| renameat_with(CWD, &beside, CWD, &at, flags).map_err(failed));
+        moved.inspect_err(|_| {
+            // It may not even have been made.
+            let _gone = unlinkat(CWD, &beside, AtFlags::empty());
+        })
+    }
+
     fn failed(&self, source: io::Error) -> StagingError {
         StagingError::Layer { path: self.path.clone(), source }
     }
@@ -79,6 +133,12 @@ impl Drop for Layer {
         // What stays behind is taken away by the next start.
         let _gone = remove(&self.path);
     }
+}
+
+/// A name that nothing has.
+fn fresh(top: &Path) -> PathBuf {
+    let number = MADE.fetch_add(1, Ordering::Relaxed);
+    top.join(format!("{}-{number}", std::process::id()))
 }
 
 /// Takes a directory away with what is in it; it is fine if there is none.
@@ -121,9 +181,15 @@ impl Building<'_> {
                 return Ok(());
             }
         }
+        self.content(&at, stored)
+    }
+
+    /// A content as a file.
+    fn content(&self, at: &Path, stored: &Stored) -> Result<(), StagingError> {
         let bytes = self.blobs.get(stored)?;
         let mode = if stored.executable { 0o755 } else { 0o644 };
-        self.write(&at, &bytes, Mode::from_raw_mode(mode)).map_err(failed)
+        let written = self.write(at, &bytes, Mode::from_raw_mode(mode));
+        written.map_err(|source| self.layer.failed(source))
     }
 
     fn write(&self, at: &Path, bytes: &[u8], mode: Mode) -> io::Result<()> {

@@ -236,7 +236,9 @@ impl Staging {
         }
         let mut state = self.state();
         state.add(step)?;
-        self.turn_into(state)?;
+        let last = state.steps.last().map_or(&[][..], |step| &step.changes);
+        let one = if let [one] = last { Some(one.clone()) } else { None };
+        self.turn_into(state, one.as_ref())?;
         self.last = self.steps.last().map_or(self.last, |step| step.number);
         Ok(())
     }
@@ -251,12 +253,12 @@ impl Staging {
         for step in self.steps.iter().filter(|step| step.number <= number) {
             state.add(step.clone())?;
         }
-        self.turn_into(state)
+        self.turn_into(state, None)
     }
 
     /// Begins a new cycle with nothing staged, because a merge took everything.
     pub fn clear(&mut self) -> Result<(), StagingError> {
-        self.turn_into(State::default())?;
+        self.turn_into(State::default(), None)?;
         self.begun = self.last;
         Ok(())
     }
@@ -269,11 +271,17 @@ impl Staging {
         }
     }
 
-    fn turn_into(&mut self, state: State) -> Result<(), StagingError> {
+    /// Takes another state, which differs by this change alone if it is given.
+    fn turn_into(&mut self, state: State, one: Option<&StepChange>) -> Result<(), StagingError> {
         let files = StagedFiles(Arc::new(state.files));
-        let (top, last) = (self.dir.join("layer"), Some(&*self.layer));
-        let layer = Layer::make(&top, files.clone(), last, &self.tree, &self.blobs)?;
-        self.layer = Arc::new(layer);
+        let alone = Arc::get_mut(&mut self.layer).zip(one);
+        let taken =
+            alone.is_some_and(|(layer, one)| layer.take(one, &files, &self.tree, &self.blobs));
+        if !taken {
+            let (top, last) = (self.dir.join("layer"), Some(&*self.layer));
+            let layer = Layer::make(&top, files.clone(), last, &self.tree, &self.blobs)?;
+            self.layer = Arc::new(layer);
+        }
         self.files = files;
         self.bases = state.bases;
         self.steps = state.steps;

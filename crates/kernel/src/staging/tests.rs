@@ -252,6 +252,67 @@ fn a_layer_stands_as_long_as_somebody_holds_it() {
 }
 
 #[test]
+fn a_layer_that_nobody_holds_takes_one_file_and_anything_else_is_a_new_one() {
+    let scene = Scene::new(&[("gone", "x"), ("dir/one", "1")]);
+    let mut staging = scene.staging();
+    stage(&mut staging, &["+a=one", "+d/b=two"]);
+    let same = |staging: &mut Staging, words: &[&str]| {
+        let before = staging.layer().path().to_owned();
+        assert!(stage(staging, words), "{words:?}");
+        let fresh = fresh_layer(staging);
+        assert_eq!(laid_out(staging.layer().path()), laid_out(fresh.path()), "{words:?}");
+        before == staging.layer().path()
+    };
+    assert!(same(&mut staging, &["+a=other"]));
+    assert!(same(&mut staging, &["+a=x:run"]));
+    assert!(same(&mut staging, &["+d/c=beside"]));
+    assert!(same(&mut staging, &["+new=on top"]));
+    for words in [
+        &["+e/f=in a new directory"][..],
+        &["-gone"],
+        &["+gone=there again"],
+        &["-d/c"],
+        &["+dir=a file"],
+        &["+a=two", "+new=files"],
+    ] {
+        assert!(!same(&mut staging, words), "{words:?}");
+    }
+    let held = staging.layer();
+    assert!(!same(&mut staging, &["+a=while it is held"]));
+    assert_eq!(fs::read(held.path().join("a")).unwrap(), b"two");
+    drop(held);
+    assert_eq!(fs::read_dir(scene.session().join("layer")).unwrap().count(), 1);
+}
+
+#[test]
+fn a_layer_that_cannot_take_a_file_stays_as_it_is() {
+    let scene = Scene::new(&[]);
+    let mut staging = scene.staging();
+    stage(&mut staging, &["+a=one"]);
+    let before = laid_out(staging.layer().path());
+    let produced = produced(&staging, &["+a=two"]);
+    let step = staging.prepare("request", &produced).unwrap().unwrap();
+    let Produced::File(_, stored) = &produced[0] else { unreachable!() };
+    fs::write(staging.blobs().path(&stored.digest), "three").unwrap();
+    assert!(staging.promote(step).is_err());
+    assert_eq!(laid_out(staging.layer().path()), before);
+    assert_eq!(fs::read_dir(scene.session().join("layer")).unwrap().count(), 1);
+}
+
+/// The same files in a layer that was made at once.
+fn fresh_layer(staging: &Staging) -> Layer {
+    let top = staging.dir().join("layer");
+    Layer::make(&top, staging.files(), None, staging.tree(), staging.blobs()).unwrap()
+}
+
+/// What a layer holds: kinds, modes and bytes.
+fn laid_out(top: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
+    let found = snapshot(top).into_iter();
+    let inside = |at: PathBuf| at.strip_prefix(top).unwrap().to_owned();
+    found.map(|(at, (mode, _, _, content))| (inside(at), (mode, content))).collect()
+}
+
+#[test]
 fn nothing_that_staging_does_touches_the_project() {
     let scene = Scene::new(&[("a", "1"), ("d/b", "2"), ("d/c", "3")]);
     let before = snapshot(&scene.project());
@@ -320,6 +381,8 @@ proptest! {
                 staging.promote(step).unwrap();
                 let number = staging.steps().last().unwrap().number;
                 moments.push((number, staged(&staging)));
+                let fresh = fresh_layer(&staging);
+                prop_assert_eq!(laid_out(staging.layer().path()), laid_out(fresh.path()));
             }
         }
         let all = staging.steps().to_vec();

@@ -7,7 +7,7 @@ use fluffy_base::{Excerpt, Json, PathError, ProjectPath};
 use fluffy_policy::{Shape, shape_of};
 use serde_json::{Map, Value, json};
 
-use crate::{Effect, ToolError, ToolSpec, TreeError};
+use crate::{Effect, Failure, ToolError, ToolSpec, TreeError};
 
 /// What is known of a tool of ours that changes nothing.
 pub(super) fn reading(
@@ -80,8 +80,8 @@ pub(super) fn number(params: &Json, name: &str) -> Result<Option<u64>, ToolError
     }
 }
 
-/// A failure with its cause and what to do instead.
-pub(super) fn told(error: &TreeError) -> ToolError {
+/// A failure with its cause, what to do instead, and whether it may pass.
+pub(super) fn told(error: &TreeError) -> Failure {
     let cause = error
         .source()
         .map_or_else(String::new, |cause| format!(": {}", Excerpt::new(&cause.to_string(), 200)));
@@ -91,10 +91,12 @@ pub(super) fn told(error: &TreeError) -> ToolError {
         TreeError::Missing(_)
         | TreeError::NotAFile(_)
         | TreeError::NotADirectory(_)
+        | TreeError::Changed(_)
         | TreeError::Large { .. }
         | TreeError::Io { .. } => "",
     };
-    ToolError(format!("{error}{cause}{advice}"))
+    let told = ToolError(format!("{error}{cause}{advice}"));
+    if error.may_pass() { Failure::Passing(told) } else { Failure::Lasting(told) }
 }
 
 /// A path for the model; `.` is the root.

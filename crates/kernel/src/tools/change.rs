@@ -85,6 +85,8 @@ impl Tool for ChangeFile {
         let layers = [layer.path().to_owned()];
         let produced = self.desk.workshop.edit(&layers, &edit, &taking);
         let produced = produced.map_err(|error| failed(&error))?;
+        // No sandbox sees it any more, so that it can take the step.
+        drop(layer);
         let bytes = match &produced {
             crate::Produced::File(_, stored) => stored.bytes,
             crate::Produced::Nothing(_) => 0,

@@ -2,20 +2,27 @@
 //!
 //! **Invariant.** All that a command left is taken, or nothing: half of a change is another change.
 
+use std::io;
 use std::sync::Arc;
 
 use fluffy_base::{Json, ProjectPath, Span};
 use fluffy_sandbox::End;
 use serde_json::{Value, json};
 
+use super::Views as _;
 use super::arguments::{self, text};
 use crate::files::{Found, View};
 use crate::session::{Desk, failed};
-use crate::workshop::{CommandLine, CommandRun, Produced, Sight, Taken, Taking};
+use crate::workshop::{
+    CommandLine, CommandRun, Current, Originals, Produced, Sight, Taken, Taking,
+};
 use crate::{Clerk, May, Tool, ToolError, ToolSpec};
 
 /// How many files an answer names.
 const NAMED: usize = 20;
+
+/// The largest file that a patch may change.
+const LARGEST: u64 = 16 << 20;
 
 /// Runs a program.
 pub(crate) struct RunCommand(pub(crate) Arc<Desk>);
@@ -27,6 +34,10 @@ impl Tool for RunCommand {
             "args": { "type": "array", "items": { "type": "string" } },
             "cwd": { "type": "string" },
             "timeout_ms": { "type": "integer", "minimum": 1 },
+            "output": {
+                "enum": ["files", "patch"],
+                "description": "patch: files stay as they are, `/output/*.patch` is applied",
+            },
         });
         let summary = "Runs a program in a sandbox without network; no shells";
         arguments::acting("shell.run", summary, properties, &["command"])
@@ -42,13 +53,20 @@ impl Tool for RunCommand {
         let hidden = desk.hidden(&view)?;
         let (layers, scratch) = ([layer.path().to_owned()], desk.scratch());
         let sight = Sight { layers: &layers, hidden: &hidden, scratch: &scratch };
-        let below = |path: &ProjectPath| at_or_below(&view, path);
-        let skip = view.ignoring();
-        let taking = Taking { blobs: &view.blobs, files: &below, skip: &skip };
-        let ran = desk.workshop.command(&sight, &line, &taking, Arc::new(()));
+        let patch = params.value().get("output").and_then(Value::as_str) == Some("patch");
+        let ran = if patch {
+            let read = |path: &ProjectPath| original(desk, &view, path);
+            let originals = Originals { blobs: &view.blobs, read: &read };
+            desk.workshop.command_for_patches(&sight, &line, &originals, Arc::new(()))
+        } else {
+            let below = |path: &ProjectPath| at_or_below(&view, path);
+            let skip = view.ignoring();
+            let taking = Taking { blobs: &view.blobs, files: &below, skip: &skip };
+            desk.workshop.command(&sight, &line, &taking, Arc::new(()))
+        };
         let mut ran = ran.map_err(|error| failed(&error))?;
         let left = std::mem::replace(&mut ran.left, Ok(Taken::default()));
-        let left = left.map_err(|error| failed(&error))?;
+        let left = left.map_err(|error| not_taken(&failed(&error).0))?;
         let step = desk.take_all(clerk, &left)?;
         let mut told = answer(&ran);
         if let Value::Object(members) = &mut told {
@@ -71,9 +89,7 @@ impl Desk {
         }
         if let Some(refused) = left.refused.first() {
             let (name, why) = (&refused.name, &refused.why);
-            return Err(ToolError(format!(
-                "the command ran, and nothing that it left is taken: `{name}`: {why}"
-            )));
+            return Err(not_taken(&format!("`{name}`: {why}")));
         }
         for produced in &left.produced {
             let tool = match produced {
@@ -84,24 +100,34 @@ impl Desk {
             match self.may(tool, path) {
                 May::Yes => {}
                 May::Ask => {
-                    return Err(ToolError(format!(
-                        "the command ran, and nothing that it left is taken: a person has to agree to a \
-                         change of `{path}`; change it with `{tool}`, which asks"
+                    return Err(not_taken(&format!(
+                        "a person has to agree to a change of `{path}`; change it with `{tool}`, which asks"
                     )));
                 }
                 May::No => {
-                    return Err(ToolError(format!(
-                        "the command ran, and nothing that it left is taken: the policy does not let \
-                         `{path}` be changed"
-                    )));
+                    return Err(not_taken(&format!("the policy does not let `{path}` be changed")));
                 }
             }
         }
-        let taken = self.take(clerk, &left.produced).map_err(|error| {
-            ToolError(format!("the command ran, and nothing that it left is taken: {}", error.0))
-        })?;
+        let taken = self.take(clerk, &left.produced).map_err(|error| not_taken(&error.0))?;
         Ok(taken.map(|step| step.number))
     }
+}
+
+fn not_taken(why: &str) -> ToolError {
+    ToolError(format!("the command ran, and nothing that it left is taken: {why}"))
+}
+
+/// A file as a command saw it: what must not be read was not there for it.
+fn original(desk: &Desk, view: &View, path: &ProjectPath) -> io::Result<Option<Current>> {
+    let executable = match view.look(path).map_err(io::Error::other)? {
+        Some(Found::File { executable, .. }) if desk.may_read(path) => executable,
+        Some(Found::File { .. } | Found::Directory | Found::Link | Found::Special) | None => {
+            return Ok(None);
+        }
+    };
+    let bytes = view.read(path, LARGEST).map_err(io::Error::other)?;
+    Ok(Some((bytes, executable)))
 }
 
 /// Every file of a view at a path or below it.

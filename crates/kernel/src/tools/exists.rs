@@ -5,8 +5,9 @@ use std::sync::Arc;
 use fluffy_base::Json;
 use serde_json::{Value, json};
 
+use super::reading::Reading;
 use super::{Views, arguments};
-use crate::{Clerk, Found, Tool, ToolError, ToolSpec};
+use crate::{Failure, Found, ToolSpec};
 
 /// Says what stands at a path.
 pub struct FsExists {
@@ -20,7 +21,7 @@ impl FsExists {
     }
 }
 
-impl Tool for FsExists {
+impl Reading for FsExists {
     fn spec(&self) -> ToolSpec {
         let properties = json!({"path": {"type": "string"}});
         arguments::reading(
@@ -31,7 +32,7 @@ impl Tool for FsExists {
         )
     }
 
-    fn run(&self, params: &Json, _: &dyn Clerk) -> Result<Value, ToolError> {
+    fn read(&self, params: &Json) -> Result<Value, Failure> {
         let found = match arguments::directory(params)? {
             None => Some(Found::Directory),
             Some(path) => self.views.view().look(&path).map_err(|e| arguments::told(&e))?,

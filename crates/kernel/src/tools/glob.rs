@@ -7,8 +7,9 @@ use fluffy_policy::Glob;
 use serde_json::{Map, Value, json};
 
 use super::deadline::Deadline;
+use super::reading::Reading;
 use super::{Views, arguments};
-use crate::{Clerk, Tool, ToolError, ToolSpec};
+use crate::{Failure, ToolError, ToolSpec};
 
 const MAX_FILES: usize = 1000;
 
@@ -28,7 +29,7 @@ impl SearchGlob {
     }
 }
 
-impl Tool for SearchGlob {
+impl Reading for SearchGlob {
     fn spec(&self) -> ToolSpec {
         let properties = json!({
             "pattern": {"type": "string", "description": "`*.rs` at any depth, `src/**/*.{ts,js}`"},
@@ -38,7 +39,7 @@ impl Tool for SearchGlob {
         arguments::reading("search.glob", summary, properties, &["pattern"])
     }
 
-    fn run(&self, params: &Json, _: &dyn Clerk) -> Result<Value, ToolError> {
+    fn read(&self, params: &Json) -> Result<Value, Failure> {
         let pattern = Pattern::parse(arguments::text(params, "pattern")?)?;
         let directory = arguments::directory(params)?;
         let deadline = Deadline::new(&self.clock);
@@ -47,7 +48,7 @@ impl Tool for SearchGlob {
         let (mut files, mut total, mut denied) = (Vec::new(), 0_usize, 0);
         for chunk in walked.files.chunks(STRIDE) {
             if deadline.is_over() {
-                return Err(Deadline::error());
+                return Err(Deadline::error().into());
             }
             for path in chunk {
                 // Asked first: whether a pattern names a denied file must not show in the number.

@@ -16,9 +16,10 @@ use serde_json::{Map, Value, json};
 
 use super::deadline::Deadline;
 use super::glob::Pattern;
+use super::reading::Reading;
 use super::{Views, arguments};
 use crate::files::on_all_processors;
-use crate::{Clerk, Found, Tool, ToolError, ToolSpec, TreeError, View, Walked};
+use crate::{Failure, Found, ToolError, ToolSpec, TreeError, View, Walked};
 
 /// How many matches are shown.
 const MAX_SHOWN: usize = 200;
@@ -69,7 +70,7 @@ impl SearchGrep {
     }
 }
 
-impl Tool for SearchGrep {
+impl Reading for SearchGrep {
     fn spec(&self) -> ToolSpec {
         let properties = json!({
             "pattern": {"type": "string", "description": "regular expression"},
@@ -81,7 +82,7 @@ impl Tool for SearchGrep {
         arguments::reading("search.grep", summary, properties, &["pattern"])
     }
 
-    fn run(&self, params: &Json, _: &dyn Clerk) -> Result<Value, ToolError> {
+    fn read(&self, params: &Json) -> Result<Value, Failure> {
         let deadline = Deadline::new(&self.clock);
         let ignore_case = arguments::flag(params, "ignore_case");
         let matcher = matcher(arguments::text(params, "pattern")?, ignore_case)?;
@@ -104,7 +105,7 @@ impl Tool for SearchGrep {
         };
         let parts = on_all_processors(|| search.work());
         if search.late.load(Ordering::Relaxed) {
-            return Err(Deadline::error());
+            return Err(Deadline::error().into());
         }
         let mut chunks: Vec<_> = parts.into_iter().flatten().collect();
         chunks.sort_unstable_by_key(|chunk| chunk.number);

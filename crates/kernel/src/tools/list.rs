@@ -5,8 +5,9 @@ use std::sync::Arc;
 use fluffy_base::{Json, ProjectPath};
 use serde_json::{Map, Value, json};
 
+use super::reading::Reading;
 use super::{Views, arguments, exists};
-use crate::{Clerk, Found, Tool, ToolError, ToolSpec, TreeError, View};
+use crate::{Failure, Found, ToolError, ToolSpec, TreeError, View};
 
 const MAX_ENTRIES: usize = 1000;
 
@@ -64,7 +65,7 @@ struct Listed {
     unreadable: usize,
 }
 
-impl Tool for FsList {
+impl Reading for FsList {
     fn spec(&self) -> ToolSpec {
         let properties = json!({
             "path": {"type": "string"},
@@ -73,7 +74,7 @@ impl Tool for FsList {
         arguments::reading("fs.list", "Lists a directory", properties, &[])
     }
 
-    fn run(&self, params: &Json, _: &dyn Clerk) -> Result<Value, ToolError> {
+    fn read(&self, params: &Json) -> Result<Value, Failure> {
         let directory = arguments::directory(params)?;
         let (view, directory) = (self.views.view(), directory.as_ref());
         let listed = if arguments::flag(params, "recursive") {
@@ -82,7 +83,9 @@ impl Tool for FsList {
             self.entries(&view, directory)
         };
         let listed = listed.map_err(|error| match &error {
-            TreeError::NotADirectory(_) => ToolError(format!("{error}; fs.read reads files")),
+            TreeError::NotADirectory(_) => {
+                ToolError(format!("{error}; fs.read reads files")).into()
+            }
             other => arguments::told(other),
         })?;
         let mut answer = Map::new();

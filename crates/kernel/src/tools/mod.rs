@@ -6,6 +6,7 @@
 mod arguments;
 mod change;
 mod commands;
+mod coverage;
 mod deadline;
 mod exists;
 mod glob;
@@ -14,6 +15,7 @@ mod list;
 mod merge;
 mod near;
 mod read;
+mod reading;
 mod repository;
 mod steps;
 mod testing;
@@ -74,6 +76,7 @@ pub(crate) fn register(registry: &mut Registry, desk: &Arc<Desk>) -> Result<(), 
     registry.register(Box::new(commands::RunCommand(desk())))?;
     registry.register(Box::new(RequestExemption(desk())))?;
     registry.register(Box::new(SetMode(desk())))?;
+    registry.register(Box::new(coverage::KeepCoverage(desk())))?;
     registry.register(Box::new(merge::Merge(desk())))
 }
 

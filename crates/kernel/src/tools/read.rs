@@ -3,15 +3,17 @@
 //! **Invariant.** However large the file, what is held is one block and what is shown.
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::MetadataExt as _;
 use std::sync::Arc;
 
 use fluffy_base::{Excerpt, Hasher, Json, ProjectPath};
 use serde_json::{Value, json};
 
 use super::near::near;
+use super::reading::Reading;
 use super::{Views, arguments};
-use crate::{Clerk, Found, Tool, ToolError, ToolSpec, TreeError, View};
+use crate::{Failure, Found, ToolError, ToolSpec, TreeError, View};
 
 /// How much text is shown; with the mark for what is not, less than 50 KB.
 const MAX_TEXT: usize = 50_000;
@@ -32,11 +34,13 @@ impl FsRead {
         Self { views }
     }
 
-    fn refusal(&self, view: &View, path: &ProjectPath, error: &TreeError) -> ToolError {
+    fn refusal(&self, view: &View, path: &ProjectPath, error: &TreeError) -> Failure {
         match error {
-            TreeError::Missing(_) => ToolError(format!("{error}{}", self.advice(view, path))),
+            TreeError::Missing(_) => {
+                ToolError(format!("{error}{}", self.advice(view, path))).into()
+            }
             TreeError::NotAFile(_) if matches!(view.look(path), Ok(Some(Found::Directory))) => {
-                ToolError(format!("`{path}` is a directory; fs.list lists it"))
+                ToolError(format!("`{path}` is a directory; fs.list lists it")).into()
             }
             other => arguments::told(other),
         }
@@ -61,7 +65,7 @@ impl FsRead {
     }
 }
 
-impl Tool for FsRead {
+impl Reading for FsRead {
     fn spec(&self) -> ToolSpec {
         let properties = json!({
             "path": {"type": "string"},
@@ -76,7 +80,7 @@ impl Tool for FsRead {
         )
     }
 
-    fn run(&self, params: &Json, _: &dyn Clerk) -> Result<Value, ToolError> {
+    fn read(&self, params: &Json) -> Result<Value, Failure> {
         let path = arguments::directory(params)?;
         let path =
             path.ok_or_else(|| ToolError("the root is a directory; fs.list lists it".to_owned()))?;
@@ -85,21 +89,44 @@ impl Tool for FsRead {
         let view = self.views.view();
         let refused = |error: TreeError| self.refusal(&view, &path, &error);
         let failed = |source| arguments::told(&TreeError::Io { path: path.to_string(), source });
+        let changed = || arguments::told(&TreeError::Changed(path.clone()));
         let file = view.open(&path).map_err(refused)?;
+        let before = Stamp::of(&file).map_err(failed)?;
         let large =
             || ToolError(format!("`{path}` is larger than 256 MB; search.grep finds lines in it"));
-        if file.metadata().map_err(failed)?.len() > MAX_FILE {
-            return Err(large());
+        if before.bytes > MAX_FILE {
+            return Err(large().into());
         }
         let mut window = Window::new(first, limit);
-        match window.scan(file).map_err(failed)? {
-            Kind::Text => window.answer(&path),
+        let answer = match window.scan(&file).map_err(failed)? {
+            Kind::Text => window.answer(&path)?,
             Kind::Binary => {
-                let (bytes, digest) = hash(view.open(&path).map_err(refused)?).map_err(failed)?;
-                Ok(json!({"path": path, "binary": true, "bytes": bytes, "sha256": digest}))
+                let (bytes, digest) = hash(&file).map_err(failed)?;
+                json!({"path": path, "binary": true, "bytes": bytes, "sha256": digest})
             }
-            Kind::Large => Err(large()),
-        }
+            Kind::Large => return Err(large().into()),
+        };
+        // Half of one file and half of another is a file that never was.
+        if Stamp::of(&file).map_err(failed)? == before { Ok(answer) } else { Err(changed()) }
+    }
+}
+
+/// By what a file is known to be as it was: also one that was removed or replaced has another.
+#[derive(Debug, PartialEq, Eq)]
+struct Stamp {
+    bytes: u64,
+    written: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    fn of(file: &File) -> io::Result<Self> {
+        let stat = file.metadata()?;
+        Ok(Self {
+            bytes: stat.len(),
+            written: (stat.mtime(), stat.mtime_nsec()),
+            changed: (stat.ctime(), stat.ctime_nsec()),
+        })
     }
 }
 
@@ -142,7 +169,7 @@ impl Window {
     }
 
     /// Reads a file to its end.
-    fn scan(&mut self, mut file: File) -> io::Result<Kind> {
+    fn scan(&mut self, mut file: &File) -> io::Result<Kind> {
         let mut block = vec![0; BLOCK];
         // The beginning of a character whose end is in the next block.
         let mut begun = 0;
@@ -236,7 +263,8 @@ impl Window {
 }
 
 /// The size and hash of a file.
-fn hash(file: File) -> io::Result<(u64, String)> {
+fn hash(mut file: &File) -> io::Result<(u64, String)> {
+    file.seek(SeekFrom::Start(0))?;
     // It may grow meanwhile.
     let mut file = file.take(MAX_FILE);
     let mut hasher = Hasher::default();
@@ -249,5 +277,27 @@ fn hash(file: File) -> io::Result<(u64, String)> {
         }
         bytes += read as u64;
         hasher.update(block.get(..read).unwrap_or_default());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::disallowed_methods, reason = "tests make the files they read")]
+
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_grows_while_it_is_read_is_seen_to_have_changed() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = dir.path().join("a");
+        std::fs::write(&at, "one").unwrap();
+        let file = File::open(&at).unwrap();
+        let before = Stamp::of(&file).unwrap();
+        assert_eq!(Stamp::of(&file).unwrap(), before);
+        let mut writer = std::fs::OpenOptions::new().append(true).open(&at).unwrap();
+        writer.write_all(b" more").unwrap();
+        assert_ne!(Stamp::of(&file).unwrap(), before);
     }
 }

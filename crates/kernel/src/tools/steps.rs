@@ -130,6 +130,17 @@ impl Tool for SetMode {
         let transition = self.0.happened(clerk, Event::ModeSet { mode, consent })?;
         Ok(told(&transition))
     }
+
+    fn notes(&self, _: &Json) -> Vec<String> {
+        if !self.0.look().workflow.offers_debug() {
+            return Vec::new();
+        }
+        let lines = [
+            "in debug mode code is written without a failing test; you look at what is merged",
+            "without it the work goes on as before; to switch later: fluffy session mode debug",
+        ];
+        lines.map(str::to_owned).to_vec()
+    }
 }
 
 fn told(transition: &Transition) -> Value {

@@ -106,8 +106,18 @@ impl Tool for RunTests {
         if wants_baseline && untouched && tested.run.extent() == Extent::Whole {
             desk.happened(clerk, Event::BaselineRan(before(&tested)?))?;
         }
+        let measured = wanted.coverage.then(|| {
+            // What a part of the tests reaches says nothing about the whole.
+            let whole = tested.run.extent() == Extent::Whole && !tested.silent;
+            let lines = if whole { lines(&tested) } else { Err("not all tests ran".to_owned()) };
+            desk.measured(view.staged.clone(), lines)
+        });
         let transition = desk.happened(clerk, Event::TestsRan(tested.run.clone()))?;
-        Ok(answer(&tested, &transition))
+        let mut told = answer(&tested, &transition);
+        if let (Value::Object(members), Some(text)) = (&mut told, measured) {
+            members.insert("coverage".to_owned(), text.into());
+        }
+        Ok(told)
     }
 }
 
@@ -156,7 +166,11 @@ impl Desk {
     fn see(&self, view: &View, layers: Vec<PathBuf>) -> Result<Look, ToolError> {
         let (files, texts) = view.manifests().map_err(|error| failed(&error))?;
         let suites = match &self.test_command {
-            Some(argv) => vec![Suite::configured(argv.clone())],
+            Some(argv) => {
+                let suite = Suite::configured(argv.clone());
+                let coverage = self.test_coverage.clone();
+                vec![coverage.map_or(suite.clone(), |path| suite.leaving(path))]
+            }
             None => detect(&Project { files: &files, texts: &texts }),
         };
         let hidden = self.hidden(view)?;
@@ -217,16 +231,7 @@ impl Desk {
         let look = self.see(&bare, Vec::new()).map_err(|error| error.0)?;
         let wanted = Wanted { pattern: None, timeout: None, coverage: true };
         let tested = self.test(&look, &wanted).map_err(|error| error.0)?;
-        let mut sum = Lines { covered: 0, total: 0 };
-        for measured in &tested.coverage {
-            let lines = match measured {
-                Measured::Lines(coverage) => coverage.total().map_err(|error| error.to_string())?,
-                Measured::Unknown { suite, why } => return Err(format!("{suite}: {why}")),
-            };
-            sum.covered = sum.covered.saturating_add(lines.covered);
-            sum.total = sum.total.saturating_add(lines.total);
-        }
-        Ok(sum)
+        lines(&tested)
     }
 
     fn tell(&self, tested: &Tested) {
@@ -240,6 +245,20 @@ impl Desk {
             ids_failed: broken.chain(failed).take(TOLD).collect(),
         });
     }
+}
+
+/// The lines of all suites together; one that tells none makes the rest worth nothing.
+fn lines(tested: &Tested) -> Result<Lines, String> {
+    let mut sum = Lines { covered: 0, total: 0 };
+    for measured in &tested.coverage {
+        let lines = match measured {
+            Measured::Lines(coverage) => coverage.total().map_err(|error| error.to_string())?,
+            Measured::Unknown { suite, why } => return Err(format!("{suite}: {why}")),
+        };
+        sum.covered = sum.covered.saturating_add(lines.covered);
+        sum.total = sum.total.saturating_add(lines.total);
+    }
+    Ok(sum)
 }
 
 impl Look {

@@ -3,7 +3,7 @@
 //! **Invariant.** No word is interpreted on the way: what a rule judged and a person read is what the program
 //! gets. What the command leaves is the session's to judge.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fluffy_base::{Excerpt, ProjectPath, Span};
@@ -13,7 +13,7 @@ use fluffy_sandbox::{End, Job, Limit, Limits, Store, Template, Watcher};
 use super::printed::{Printed, printed};
 use super::produce::{ProduceError, Taken, Taking, produce};
 use super::sight::{ENVIRONMENT, Sight, SightError};
-use super::{Order, Workshop, WorkshopError};
+use super::{Order, Ran, Workshop, WorkshopError};
 
 /// The longest command, all its words together.
 const MAX_BYTES: usize = 128 << 10;
@@ -135,6 +135,23 @@ pub enum CommandError {
     Workshop(#[from] WorkshopError),
 }
 
+impl CommandRun {
+    /// What became of a job that was a command.
+    pub(super) fn of(ran: Ran, left: Result<Taken, ProduceError>) -> Self {
+        let outcome = ran.outcome;
+        let ms = u64::try_from(outcome.usage.wall.as_millis()).unwrap_or(u64::MAX);
+        Self {
+            stdout: printed(&outcome.stdout, SHOWN),
+            stderr: printed(&outcome.stderr, SHOWN),
+            end: outcome.end,
+            reached: outcome.reached,
+            duration: Span::from_ms(ms),
+            left,
+            sandbox: ran.sandbox,
+        }
+    }
+}
+
 impl CommandLine {
     /// Checks a command. It starts in `cwd`, or else in the project's root; it ends after `timeout`, or
     /// earlier if its sandbox demands.
@@ -199,6 +216,25 @@ impl Workshop {
         taking: &Taking<'_>,
         watcher: Arc<dyn Watcher>,
     ) -> Result<CommandRun, CommandError> {
+        let hidden = self.hidden(sight)?;
+        let mut layers = sight.layers.to_vec();
+        layers.extend(hidden.iter().map(|layer| layer.dir().to_owned()));
+        let order = self.order(sight, line, &layers, watcher)?;
+        let ran = self.run(Order { store: Some(Store::Disk), ..order })?;
+        let skip = |path: &ProjectPath| is_built(path) || (taking.skip)(path);
+        let taking = Taking { skip: &skip, ..*taking };
+        let left = produce(ran.volume.as_ref(), &HarvestLimits::default(), &taking);
+        Ok(CommandRun::of(ran, left))
+    }
+
+    /// The job of a command that keeps nothing yet.
+    pub(super) fn order<'a>(
+        &self,
+        sight: &Sight<'_>,
+        line: &CommandLine,
+        layers: &'a [PathBuf],
+        watcher: Arc<dyn Watcher>,
+    ) -> Result<Order<'a>, CommandError> {
         if let Some(cwd) = &line.cwd
             && !self.has_directory(sight, cwd)
         {
@@ -207,32 +243,8 @@ impl Workshop {
         let mut job = Job::new(&line.program).args(&line.args);
         job.env = ENVIRONMENT.map(|(name, value)| (name.into(), value.into())).into();
         job.cwd = line.cwd.as_ref().map(|cwd| self.project().join(cwd.as_str()));
-        let hidden = self.hidden(sight)?;
-        let mut layers = sight.layers.to_vec();
-        layers.extend(hidden.iter().map(|layer| layer.dir().to_owned()));
-        let ran = self.run(Order {
-            layers: &layers,
-            store: Some(Store::Disk),
-            shown: &[],
-            limits: Some(Limits { duration: line.timeout, ..Template::CodeExecutor.limits() }),
-            job,
-            watcher,
-        })?;
-        let skip = |path: &ProjectPath| is_built(path) || (taking.skip)(path);
-        let taking = Taking { skip: &skip, ..*taking };
-        let left = produce(ran.volume.as_ref(), &HarvestLimits::default(), &taking);
-        let outcome = ran.outcome;
-        Ok(CommandRun {
-            stdout: printed(&outcome.stdout, SHOWN),
-            stderr: printed(&outcome.stderr, SHOWN),
-            end: outcome.end,
-            reached: outcome.reached,
-            duration: Span::from_ms(
-                u64::try_from(outcome.usage.wall.as_millis()).unwrap_or(u64::MAX),
-            ),
-            left,
-            sandbox: ran.sandbox,
-        })
+        let limits = Limits { duration: line.timeout, ..Template::CodeExecutor.limits() };
+        Ok(Order { layers, store: None, shown: &[], limits: Some(limits), job, watcher })
     }
 
     /// Whether a directory is there to start in; what hides it is for the sandbox to say.

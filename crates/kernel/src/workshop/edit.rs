@@ -17,6 +17,7 @@ use std::sync::Arc;
 use super::file_host::{Answer, MAX_EDIT_BYTES, Refused};
 use super::produce::{ProduceError, Taken, Taking, produce};
 use super::{Produced, Workshop, WorkshopError};
+use crate::files::Blobs;
 
 /// How deep a file may lie, which bounds what making its directories leaves.
 const DEPTH: usize = 64;
@@ -153,7 +154,7 @@ impl Workshop {
     ) -> Result<Produced, EditError> {
         edit.check()?;
         let volume = self.options.runtime.volume(Store::Memory).map_err(WorkshopError::from)?;
-        let mut job = Job::new(self.program()).args(["file-host"]);
+        let mut job = Job::guest(self.program(), "file-host");
         job.stdin = Input::Bytes(serde_json::to_vec(edit).map_err(|error| edit.failed(error))?);
         let config = Config::of(Template::CodeExecutor)
             .narrowed_to(LIMITS)
@@ -167,7 +168,9 @@ impl Workshop {
             })
             .map_err(RuntimeError::from)
             .map_err(WorkshopError::from)?;
-        let ran = self.carry_out(config, Some(volume), job, Arc::new(()))?;
+        let ran = keeping_ahead(edit, taking.blobs, || {
+            self.carry_out(config, Some(volume), job, Arc::new(()))
+        })?;
         answered(edit, &ran.outcome)?;
         // What must be there is never left out.
         let taking = Taking { skip: &|_| false, ..*taking };
@@ -179,6 +182,20 @@ impl Workshop {
         };
         the_one(edit, produce(ran.volume.as_ref(), &limits, &taking)?)
     }
+}
+
+/// Does something while a content that will be produced, if all goes well, is on its way to the disk: neither waits for
+/// the other. It is kept as anything is that a job leaves, before it is judged.
+fn keeping_ahead<T>(edit: &Edit, blobs: &Blobs, work: impl FnOnce() -> T) -> T {
+    let Edit::Write { content, .. } = edit else { return work() };
+    std::thread::scope(|scope| {
+        let keep = || blobs.put(content.as_bytes(), false);
+        // What is not kept now is kept, or found not to be, when it is taken.
+        let keeping = std::thread::Builder::new().spawn_scoped(scope, keep);
+        let done = work();
+        let _kept = keeping.map(std::thread::ScopedJoinHandle::join);
+        done
+    })
 }
 
 /// Whether the guest says that it has done it.

@@ -7,6 +7,7 @@ mod command;
 mod edit;
 mod file_host;
 mod layer;
+mod patches;
 mod printed;
 mod produce;
 mod replace;
@@ -27,6 +28,7 @@ use fluffy_sandbox::{
 pub use self::command::{CommandError, CommandLine, CommandRun};
 pub use self::edit::{Edit, EditError};
 pub use self::file_host::{Like, MAX_EDIT_BYTES, Refused, file_host};
+pub use self::patches::{Current, Originals};
 pub use self::printed::Printed;
 pub use self::produce::{NotTaken, ProduceError, Taken, Taking};
 pub use self::sight::{Sight, SightError};
@@ -193,8 +195,7 @@ impl Workshop {
         let outcome = if self.closed.load(Ordering::SeqCst) {
             Err(WorkshopError::Cancelled)
         } else {
-            let ran = sandbox.start(watcher).and_then(|()| sandbox.wait());
-            ran.map_err(WorkshopError::from)
+            sandbox.run(watcher).map_err(WorkshopError::from)
         };
         sandbox.remove();
         self.running().remove(&id);

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use fluffy_base::ProjectPath;
 use fluffy_sandbox::Volume;
+use fluffy_sandbox::harvest::patch::PatchError;
 use fluffy_sandbox::harvest::{
     Change, Harvest, HarvestError, HarvestLimits, Kind, ReadError, harvest,
 };
@@ -61,6 +62,14 @@ pub enum ProduceError {
     /// A content could not be kept.
     #[error(transparent)]
     Blob(#[from] BlobError),
+    /// A patch does not fit.
+    #[error("`{patch}` is not applied")]
+    Patch {
+        /// Which.
+        patch: ProjectPath,
+        /// Why not.
+        source: PatchError,
+    },
 }
 
 /// Takes what lies in the volume of a job that has ended.
@@ -85,6 +94,7 @@ pub(crate) fn produce(
             files.insert(change.path().clone(), file);
         }
     }
+    taking.blobs.settle()?;
     taken.produced = files.into_values().collect();
     Ok(taken)
 }
@@ -119,7 +129,7 @@ fn written(
         Change::Delete(_) | Change::Replace(_) => Ok(None),
         Change::Write(written) => {
             let bytes = found.read(written)?;
-            let stored = blobs.put(&bytes, written.executable())?;
+            let stored = blobs.write(&bytes, written.executable())?;
             Ok(Some(Produced::File(written.path().clone(), stored)))
         }
     }

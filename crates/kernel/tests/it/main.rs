@@ -16,6 +16,7 @@ mod lessons;
 mod policy_update;
 mod privacy;
 mod recorded;
+mod retried;
 mod reviews;
 mod sessions;
 mod threads;

@@ -1,9 +1,17 @@
-//! The crate as others use it: turns from pieces, transcripts read and written.
+//! The crate as others use it: turns from pieces, transcripts read and written, servers asked.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
+mod anthropic;
 mod assembling;
+mod conversations;
+mod dialects;
+mod gemini;
+mod net;
+mod openai;
+mod recorded;
 mod replaying;
+mod sdk;
 
 use std::ops::ControlFlow;
 

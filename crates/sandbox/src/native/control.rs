@@ -5,7 +5,7 @@
 //! process of the sandbox. As long as that socket is open on the kernel's side, the sandbox lives: its first
 //! process ends when the kernel does.
 //!
-//! **Invariant.** The job has neither socket: they are closed when the program is executed.
+//! **Invariant.** The job has neither socket: they are closed when the program is executed, or before a guest begins.
 
 use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
 use std::mem::MaybeUninit;

@@ -23,7 +23,7 @@ use rustix::thread::{set_thread_res_gid, set_thread_res_uid};
 use super::control::{self, Message};
 use super::init::{Broken, Gear, INSIDE, Step, report};
 use super::mounts::{self, Taken};
-use super::payload;
+use super::payload::{self, Guest};
 use super::spec::Spec;
 use super::sys::{self, Side};
 
@@ -32,8 +32,15 @@ pub(super) const PROXY_PORT: u16 = 3128;
 pub(super) const PROXY_SOCKET: &str = "run/fluffy/proxy.sock";
 
 /// The first process's whole life.
-pub(super) fn run(socket: &UnixStream, spec: &Spec, gear: Gear, taken: Option<Taken>) -> ExitCode {
-    match set_up(socket, spec, taken).and_then(|ended| start(socket, spec, gear, &ended)) {
+pub(super) fn run(
+    socket: &UnixStream,
+    spec: &Spec,
+    gear: Gear,
+    taken: Option<Taken>,
+    guests: &[Guest],
+) -> ExitCode {
+    let job = || payload::run(socket, spec, gear, guests);
+    match set_up(socket, spec, taken).and_then(|ended| start(socket, job, &ended)) {
         Ok(code) => code,
         Err(broken) => report(socket, &broken),
     }
@@ -78,15 +85,14 @@ fn listeners(wanted: bool) -> Result<Vec<OwnedFd>, Broken> {
 
 fn start(
     socket: &UnixStream,
-    spec: &Spec,
-    gear: Gear,
+    job: impl FnOnce() -> ExitCode,
     ended: &OwnedFd,
 ) -> Result<ExitCode, Broken> {
     match sys::fork().step("starting the job")? {
-        Side::Child(()) => Ok(payload::run(socket, spec, gear)),
+        Side::Child(()) => Ok(job()),
         Side::Parent(pid) => {
-            // The streams end with the job, not with this process.
-            drop(gear);
+            // The streams are held in it, and end with the job, not with this process.
+            drop(job);
             let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
             let pid = pid.ok_or(io::ErrorKind::InvalidData).step("starting the job")?;
             Ok(reap(socket, pid, ended))

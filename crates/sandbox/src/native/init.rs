@@ -19,6 +19,7 @@ use super::control::{self, Message, Order};
 use super::first;
 use super::mounts::Taken;
 use super::owners;
+use super::payload::Guest;
 use super::spec::{Owner, Spec};
 use super::sys::{self, Side};
 use super::system::outside_id;
@@ -61,6 +62,12 @@ pub(super) struct Gear {
 
 /// Sets sandboxes up, as the kernel at the other end of the standard input says, until that ends.
 pub fn sandbox_init() -> ExitCode {
+    sandbox_init_with(&[])
+}
+
+/// The same in a program that has these guests: they are not executed, because the process that is to become one is
+/// this program already. Every other job is.
+pub fn sandbox_init_with(guests: &[Guest]) -> ExitCode {
     if sys::close_inherited().is_err() {
         return ExitCode::FAILURE;
     }
@@ -89,7 +96,7 @@ pub fn sandbox_init() -> ExitCode {
             Ok(Side::Parent(first)) => made.remember(first),
             Ok(Side::Child(part)) => {
                 drop((orders, made));
-                return part.play(&socket);
+                return part.play(&socket, guests);
             }
             Err(broken) => {
                 report(&socket, &broken);
@@ -148,7 +155,7 @@ enum Part {
 }
 
 impl Part {
-    fn play(self, socket: &UnixStream) -> ExitCode {
+    fn play(self, socket: &UnixStream, guests: &[Guest]) -> ExitCode {
         let Self::First { spec, mut gear, taken, wait } = self else { return ExitCode::SUCCESS };
         for tasks in gear.tasks.drain(..) {
             if let Err(broken) =
@@ -162,7 +169,7 @@ impl Part {
         if File::from(wait).read_exact(&mut [0]).is_err() {
             return ExitCode::FAILURE;
         }
-        first::run(socket, &spec, gear, taken)
+        first::run(socket, &spec, gear, taken, guests)
     }
 }
 

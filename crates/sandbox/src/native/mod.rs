@@ -21,6 +21,7 @@ mod mounts;
 mod owners;
 mod payload;
 mod plan;
+mod processors;
 mod sandbox;
 pub(crate) mod seccomp;
 mod spec;
@@ -48,7 +49,8 @@ use self::plan::{Surroundings, plan};
 use self::sandbox::NativeSandbox;
 use self::system::System;
 
-pub use self::init::sandbox_init;
+pub use self::init::{sandbox_init, sandbox_init_with};
+pub use self::payload::Guest;
 
 /// What the driver is told when it is opened.
 #[derive(Debug, Clone)]

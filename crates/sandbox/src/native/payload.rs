@@ -1,5 +1,10 @@
 //! The job's process, from fork to exec: gives up everything, checks that it is gone, becomes the program.
 //!
+//! A guest of this program is not executed: the process is that program already, and starting it again would take
+//! longer than what the guest does. It has given up the same, under the same filter, and has no descriptor but the
+//! three standard ones. What executing would take away beside them is a copy of what `sandbox-init` knows: the plans of
+//! sandboxes.
+//!
 //! The order matters: what needs a privilege comes before the privilege is given up, Landlock before the
 //! system calls are filtered, and the check last, under all of it.
 
@@ -19,6 +24,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::control::{self, Message};
 use super::init::{Broken, Gear, Step, report};
+use super::processors;
 use super::seccomp;
 use super::spec::{Bytes, Command, Rlimits, Spec};
 use super::sys;
@@ -26,9 +32,23 @@ use super::sys;
 /// The newest Landlock that is asked for; an older kernel gives what it has.
 const LANDLOCK: ABI = ABI::V6;
 
+/// Something that this program does in a sandbox, instead of another program.
+#[derive(Debug, Clone, Copy)]
+pub struct Guest {
+    /// The argument that names it.
+    pub name: &'static str,
+    /// All that it does: it reads the standard input, writes the standard output, flushes that, and gives its exit
+    /// code. It must be memory-safe code that asks neither for arguments nor for the environment.
+    pub run: fn() -> u8,
+}
+
 /// Becomes the program, or tells why not.
-pub(super) fn run(socket: &UnixStream, spec: &Spec, gear: Gear) -> ExitCode {
-    match confine(spec, gear).and_then(|()| become_program(&spec.command)) {
+pub(super) fn run(socket: &UnixStream, spec: &Spec, gear: Gear, guests: &[Guest]) -> ExitCode {
+    let become_job = || match known(&spec.command, guests) {
+        Some(guest) => Err(sys::end_as(guest.run)).step("closing descriptors"),
+        None => become_program(&spec.command),
+    };
+    match confine(spec, gear).and_then(|()| become_job()) {
         Ok(error) => {
             let message = Message::NoProgram { errno: error.raw_os_error().unwrap_or(0) };
             // If the kernel is gone, nobody wants to know.
@@ -39,6 +59,12 @@ pub(super) fn run(socket: &UnixStream, spec: &Spec, gear: Gear) -> ExitCode {
     }
 }
 
+/// The guest that a command names, if it is here.
+fn known<'a>(command: &Command, guests: &'a [Guest]) -> Option<&'a Guest> {
+    let [name] = command.args.as_slice() else { return None };
+    guests.iter().find(|guest| command.guest && guest.name.as_bytes() == name.as_bytes())
+}
+
 fn confine(spec: &Spec, gear: Gear) -> Result<(), Broken> {
     rustix::process::setsid().step("starting a session")?;
     let [stdin, stdout, stderr] = gear.stdio;
@@ -47,6 +73,7 @@ fn confine(spec: &Spec, gear: Gear) -> Result<(), Broken> {
     rustix::stdio::dup2_stderr(stderr).step("connecting the standard error")?;
     rustix::process::chdir(spec.command.cwd.as_path()).step("entering the working directory")?;
     limit(spec.rlimits).step("setting limits")?;
+    processors::stay_on(spec.rlimits.processors);
     sys::fresh_signals().step("resetting signals")?;
     outside_is_left(&spec.outside)?;
     give_up_capabilities().step("giving up capabilities")?;

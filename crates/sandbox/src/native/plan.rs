@@ -5,12 +5,12 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::config::{Changes, Config, Workspace};
-use crate::job::Job;
-use crate::network::Network;
+use crate::job::{Job, Start};
 use crate::profile::Profile;
 use crate::volume::Volume;
 
 use super::first::{PROXY_PORT, PROXY_SOCKET};
+use super::processors;
 use super::spec::{
     Bind, Bytes, Command, Furniture, Kind, Owner, Rlimits, Scratch, Space, SpaceChanges, Spec,
     Upper,
@@ -58,7 +58,7 @@ pub(super) fn plan(config: &Config, job: &Job, around: &Surroundings<'_>) -> Spe
         furniture: furniture(config, around.system, home, guest),
         workspace: workspace.map(|space| lay_out(space, owner, around.shows_owners)),
         unified: around.unified,
-        proxy: matches!(config.network(), Network::Restricted(_)),
+        proxy: config.network().allowed().is_some(),
         profile: config.profile(),
         landlock: around.system.landlock,
         outside: around.system.outside.clone(),
@@ -69,6 +69,7 @@ pub(super) fn plan(config: &Config, job: &Job, around: &Surroundings<'_>) -> Spe
             // The first process counts, too.
             processes: around.limits_processes.then(|| u64::from(limits.processes) + 1),
             data: around.limits_memory.then(|| limits.memory.bytes()),
+            processors: processors::worth(limits.cpu),
         },
         command: command(config, job, around, home),
     }
@@ -165,7 +166,7 @@ fn command(config: &Config, job: &Job, around: &Surroundings<'_>, home: &Path) -
         ("TMPDIR".into(), "/tmp".into()),
         ("FLUFFY_SANDBOX".into(), config.template().name().into()),
     ];
-    if matches!(config.network(), Network::Restricted(_)) {
+    if config.network().allowed().is_some() {
         let address = format!("http://127.0.0.1:{PROXY_PORT}");
         for name in ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"] {
             env.push((name.into(), address.clone().into()));
@@ -180,6 +181,7 @@ fn command(config: &Config, job: &Job, around: &Surroundings<'_>, home: &Path) -
     Command {
         program: Bytes::from(&job.program),
         args: job.args.iter().map(Bytes::from).collect(),
+        guest: job.start == Start::Guest,
         env: env
             .iter()
             .map(|(name, value)| Bytes([name.as_os_str(), value].join("=".as_ref())))

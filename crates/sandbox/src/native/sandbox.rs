@@ -38,11 +38,23 @@ struct Life {
     plan: Option<(Config, Job)>,
     /// From its start until it is taken away.
     running: Option<Arc<Running>>,
+    /// Whether it was to be killed while it was being set up.
+    killed: bool,
     /// What it had printed when it was taken away.
     logs: (Captured, Captured),
     /// What it holds while it runs: volumes are not removed under it.
     held: Option<Config>,
     outcome: Option<Result<Outcome, RuntimeError>>,
+}
+
+impl Life {
+    fn kill(&mut self) {
+        match &self.running {
+            Some(running) => running.kill(),
+            // While it is set up there is nothing to kill yet, and there will be.
+            None => self.killed |= self.state == State::Creating && self.plan.is_none(),
+        }
+    }
 }
 
 impl NativeSandbox {
@@ -57,6 +69,7 @@ impl NativeSandbox {
             state: State::Creating,
             plan: Some((config, job)),
             running: None,
+            killed: false,
             logs: <(Captured, Captured)>::default(),
             held: None,
             outcome: None,
@@ -122,14 +135,9 @@ impl NativeSandbox {
             watcher,
         })
     }
-}
 
-impl Sandbox for NativeSandbox {
-    fn id(&self) -> &str {
-        &self.id
-    }
-
-    fn start(&self, watcher: Arc<dyn Watcher>) -> Result<(), RuntimeError> {
+    /// Starts the job; whoever called has to watch it.
+    fn set_running(&self, watcher: Arc<dyn Watcher>) -> Result<Supervisor, RuntimeError> {
         let mut life = self.life();
         let state = life.state;
         let (config, job) = life.plan.take().ok_or(RuntimeError::State(state))?;
@@ -143,32 +151,51 @@ impl Sandbox for NativeSandbox {
             self.remove();
             return Err(RuntimeError::State(State::Destroyed));
         }
-        let supervisor = match begun {
-            Ok(supervisor) => supervisor,
-            Err(error) => {
-                life.state = State::Failed;
-                return Err(error);
-            }
-        };
+        let supervisor = begun.inspect_err(|_| life.state = State::Failed)?;
         life.state = State::Running;
         life.running = Some(Arc::clone(&supervisor.running));
         life.held = Some(config);
-        let shared = Arc::clone(&self.life);
-        let running = Arc::clone(&supervisor.running);
+        if life.killed {
+            supervisor.running.kill();
+        }
+        Ok(supervisor)
+    }
+}
+
+/// Watches a job to its end, and has everybody know of it.
+fn watch_to_end((life, ended): &(Mutex<Life>, Condvar), supervisor: Supervisor) {
+    let outcome = supervisor.watch();
+    let mut life = lock(life);
+    life.state = if outcome.is_ok() { State::Cleanup } else { State::Failed };
+    life.outcome = Some(outcome);
+    ended.notify_all();
+}
+
+impl Sandbox for NativeSandbox {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn start(&self, watcher: Arc<dyn Watcher>) -> Result<(), RuntimeError> {
+        let supervisor = self.set_running(watcher)?;
+        let (life, running) = (Arc::clone(&self.life), Arc::clone(&supervisor.running));
         let watched = thread::Builder::new().name(self.id.clone()).spawn(move || {
-            let outcome = supervisor.watch();
-            let (life, ended) = &*shared;
-            let mut life = lock(life);
-            life.state = if outcome.is_ok() { State::Cleanup } else { State::Failed };
-            life.outcome = Some(outcome);
-            ended.notify_all();
+            watch_to_end(&life, supervisor);
         });
         if let Err(error) = watched {
             running.kill();
-            life.state = State::Failed;
+            self.life().state = State::Failed;
+            self.life.1.notify_all();
             return Err(outside("no thread can be started")(error));
         }
         Ok(())
+    }
+
+    /// On the calling thread, which has nothing else to do: no other one has to be started and woken.
+    fn run(&self, watcher: Arc<dyn Watcher>) -> Result<Outcome, RuntimeError> {
+        let supervisor = self.set_running(watcher)?;
+        watch_to_end(&self.life, supervisor);
+        self.wait()
     }
 
     fn wait(&self) -> Result<Outcome, RuntimeError> {
@@ -199,9 +226,7 @@ impl Sandbox for NativeSandbox {
     }
 
     fn kill(&self) {
-        if let Some(running) = self.running() {
-            running.kill();
-        }
+        self.life().kill();
     }
 
     fn pause(&self) -> Result<(), RuntimeError> {
@@ -415,4 +440,33 @@ fn on_disk(config: &Config) -> Result<Option<OwnedFd>, RuntimeError> {
 
 fn lost(what: &'static str) -> RuntimeError {
     RuntimeError::Io { what, source: io::ErrorKind::Other.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::template::Template;
+
+    fn life(plan: Option<(Config, Job)>) -> Life {
+        Life {
+            state: State::Creating,
+            plan,
+            running: None,
+            killed: false,
+            logs: <(Captured, Captured)>::default(),
+            held: None,
+            outcome: None,
+        }
+    }
+
+    #[test]
+    fn what_is_killed_while_it_is_set_up_does_not_get_away() {
+        let mut being_set_up = life(None);
+        being_set_up.kill();
+        assert!(being_set_up.killed);
+        // Before that there is nothing that could be killed.
+        let mut waiting = life(Some((Config::of(Template::CodeExecutor), Job::new("true"))));
+        waiting.kill();
+        assert!(!waiting.killed);
+    }
 }

@@ -134,12 +134,16 @@ pub(super) struct Rlimits {
     pub(super) processes: Option<u64>,
     /// Memory per process; only where no control group limits all of them together.
     pub(super) data: Option<u64>,
+    /// How many processors the job sees.
+    pub(super) processors: usize,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Command {
     pub(super) program: Bytes,
     pub(super) args: Vec<Bytes>,
+    /// Whether it is a guest of this program, which need not be executed if it is known here.
+    pub(super) guest: bool,
     /// `NAME=value`.
     pub(super) env: Vec<Bytes>,
     /// The directories that a program without slash is looked for in.

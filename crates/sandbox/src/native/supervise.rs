@@ -15,7 +15,6 @@ use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 use crate::config::Config;
 use crate::job::{Captured, End, Limit, Outcome, Stream, Usage, Watcher};
 use crate::limits::Limits;
-use crate::network::Network;
 use crate::proxy::{Listener, Options, Proxy, Sink};
 use crate::runtime::{Failure, RuntimeError};
 
@@ -85,11 +84,13 @@ pub(super) fn serve(
     listeners: Vec<OwnedFd>,
     watcher: &Arc<dyn Watcher>,
 ) -> io::Result<Option<Proxy>> {
-    let Network::Restricted(allowed) = config.network() else { return Ok(None) };
+    let Some(allowed) = config.network().allowed() else { return Ok(None) };
     let listeners = listeners.into_iter().map(Listener::new).collect::<io::Result<_>>()?;
     let watcher = Arc::clone(watcher);
     let sink: Sink = Arc::new(move |record| watcher.proxied(record));
-    Proxy::serve(listeners, Arc::clone(allowed), sink, Options::default()).map(Some)
+    let upstream = config.network().upstream().cloned();
+    let options = Options { upstream, ..Options::default() };
+    Proxy::serve(listeners, Arc::clone(allowed), sink, options).map(Some)
 }
 
 impl Running {

@@ -23,7 +23,11 @@ pub(super) fn refused(asked: &Asked, refusal: Refusal) -> Vec<u8> {
 pub(super) fn failed(asked: &Asked, failure: Failure) -> Vec<u8> {
     let status = match failure {
         Failure::Timeout => "504 Gateway Timeout",
-        Failure::Lookup | Failure::Connect | Failure::Silent => "502 Bad Gateway",
+        // A rule of another proxy is a rule: asking again changes nothing.
+        Failure::Upstream(400..=499) => "403 Forbidden",
+        Failure::Lookup | Failure::Connect | Failure::Upstream(_) | Failure::Silent => {
+            "502 Bad Gateway"
+        }
     };
     let text = format!("fluffy let {} through, but {failure}\n", target(asked));
     answer(asked, status, &text)

@@ -6,6 +6,7 @@ use std::io;
 use std::mem;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Instant;
 
 use rustix::event::PollFlags;
@@ -20,14 +21,27 @@ use super::host::Host;
 use super::record::{Decision, Ending, Failure, Record, Refusal, Sink};
 use super::relay::{Relay, Stand};
 use super::server::{Times, after};
+use super::upstream::Upstream;
 
 /// What all clients of one sandbox have in common.
 pub(super) struct Shared {
     pub(super) gate: Gate,
     pub(super) sink: Sink,
     pub(super) times: Times,
+    /// The proxy through which everything goes.
+    pub(super) upstream: Option<Arc<Upstream>>,
     /// Where bytes are read into.
     pub(super) buffer: Vec<u8>,
+}
+
+impl Shared {
+    /// Whom a connection is made to: the host, or the proxy before it.
+    fn next_hop<'r>(&'r self, request: &'r Request) -> (&'r Host, u16) {
+        match &self.upstream {
+            Some(upstream) => upstream.place(),
+            None => (&request.host, request.port),
+        }
+    }
 }
 
 /// One client.
@@ -106,11 +120,12 @@ impl Connection {
     }
 
     /// A name to look up, told once.
-    pub(super) fn wanted(&mut self) -> Option<(String, u16)> {
+    pub(super) fn wanted(&mut self, shared: &Shared) -> Option<(String, u16)> {
         match &mut self.stage {
             Stage::Lookup { request, asked, .. } if !*asked => {
                 *asked = true;
-                Some((request.host.to_string(), request.port))
+                let (host, port) = shared.next_hop(request);
+                Some((host.to_string(), port))
             }
             _ => None,
         }
@@ -220,10 +235,19 @@ impl Connection {
 
     fn admitted(&mut self, request: Request, rest: Vec<u8>, now: Instant, shared: &Shared) {
         self.deadline = after(now, shared.times.connect);
-        match request.host {
-            Host::Name(_) => self.stage = Stage::Lookup { request, rest, asked: false },
-            Host::Address(address) => {
-                let found = [SocketAddr::new(address, request.port)];
+        let checked = match (&shared.upstream, &request.host) {
+            (Some(_), Host::Address(address)) => {
+                shared.gate.check(&[SocketAddr::new(*address, request.port)]).map(|_| ())
+            }
+            (Some(_) | None, _) => Ok(()),
+        };
+        if let Err(refusal) = checked {
+            return self.refuse(refusal, now, shared);
+        }
+        match shared.next_hop(&request) {
+            (Host::Name(_), _) => self.stage = Stage::Lookup { request, rest, asked: false },
+            (Host::Address(address), port) => {
+                let found = [SocketAddr::new(*address, port)];
                 self.found(request, rest, &found, now, shared);
             }
         }
@@ -238,12 +262,18 @@ impl Connection {
         shared: &Shared,
     ) {
         self.record.address = found.first().copied();
-        match shared.gate.check(found) {
+        // Where the person's own proxy is, is the person's word.
+        let checked = match &shared.upstream {
+            Some(_) => Ok(found.to_vec()),
+            None => shared.gate.check(found),
+        };
+        match checked {
             Err(refusal) => self.refuse(refusal, now, shared),
             Ok(addresses) if addresses.is_empty() => self.fail(Failure::Lookup, now, shared),
             Ok(addresses) => {
                 self.note(Decision::Passed, shared);
-                let dial = Dial::new(addresses);
+                let ask = shared.upstream.as_ref().map(|proxy| proxy.ask(&request));
+                let dial = Dial::new(addresses, ask);
                 self.dial(request, rest, dial, now, shared);
             }
         }

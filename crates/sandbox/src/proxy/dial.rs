@@ -1,4 +1,4 @@
-//! Connects to the first of several addresses that answers.
+//! Connects to the first of several addresses that answers; if that is a proxy, asks it for a tunnel.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -7,8 +7,9 @@ use std::vec::IntoIter;
 
 use rustix::event::PollFlags;
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, sockopt};
 
+use super::head::LONGEST_HEAD;
 use super::record::Failure;
 use super::server::after;
 
@@ -20,6 +21,19 @@ pub(super) struct Dial {
     /// The last address that was tried.
     address: Option<SocketAddr>,
     timed_out: bool,
+    /// What a proxy in between is asked first.
+    ask: Option<Vec<u8>>,
+    asking: Option<Asking>,
+}
+
+/// A proxy that is asked for a tunnel.
+#[derive(Debug)]
+struct Asking {
+    socket: OwnedFd,
+    /// What it has not been told yet.
+    ask: Vec<u8>,
+    /// What it has answered.
+    head: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -29,9 +43,10 @@ struct Trying {
 }
 
 impl Dial {
-    /// Addresses to try, all of them checked.
-    pub(super) fn new(addresses: Vec<SocketAddr>) -> Self {
-        Self { left: addresses.into_iter(), trying: None, address: None, timed_out: false }
+    /// Addresses to try, all of them checked. If they are a proxy's, this is what it is asked.
+    pub(super) fn new(addresses: Vec<SocketAddr>, ask: Option<Vec<u8>>) -> Self {
+        let left = addresses.into_iter();
+        Self { left, trying: None, address: None, timed_out: false, ask, asking: None }
     }
 
     /// The address that was tried last.
@@ -46,7 +61,11 @@ impl Dial {
 
     /// The socket that is waited for.
     pub(super) fn interest(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
-        self.trying.as_ref().map(|trying| (trying.socket.as_fd(), PollFlags::OUT))
+        match (&self.asking, &self.trying) {
+            (Some(asking), _) => Some((asking.socket.as_fd(), asking.wanted())),
+            (None, Some(trying)) => Some((trying.socket.as_fd(), PollFlags::OUT)),
+            (None, None) => None,
+        }
     }
 
     /// Leaves the present address.
@@ -60,6 +79,26 @@ impl Dial {
         now: Instant,
         longest: Duration,
     ) -> Option<Result<OwnedFd, Failure>> {
+        if self.asking.is_none() {
+            match (self.connect(now, longest)?, self.ask.take()) {
+                (Ok(socket), Some(ask)) => {
+                    self.asking = Some(Asking { socket, ask, head: Vec::new() });
+                }
+                (connected, _) => return Some(connected),
+            }
+        }
+        let mut asking = self.asking.take()?;
+        match asking.advance() {
+            Ok(true) => Some(Ok(asking.socket)),
+            Ok(false) => {
+                self.asking = Some(asking);
+                None
+            }
+            Err(failure) => Some(Err(failure)),
+        }
+    }
+
+    fn connect(&mut self, now: Instant, longest: Duration) -> Option<Result<OwnedFd, Failure>> {
         if let Some(Trying { socket, deadline }) = self.trying.take() {
             match state(&socket) {
                 Attempt::Stands => return Some(Ok(socket)),
@@ -86,6 +125,44 @@ impl Dial {
         }
         Some(Err(if self.timed_out { Failure::Timeout } else { Failure::Connect }))
     }
+}
+
+impl Asking {
+    fn wanted(&self) -> PollFlags {
+        if self.ask.is_empty() { PollFlags::IN } else { PollFlags::OUT }
+    }
+
+    /// Whether the tunnel stands.
+    fn advance(&mut self) -> Result<bool, Failure> {
+        while !self.ask.is_empty() {
+            match rustix::net::send(&self.socket, &self.ask, SendFlags::NOSIGNAL) {
+                Ok(count) => drop(self.ask.drain(..count)),
+                Err(Errno::AGAIN | Errno::INTR) => return Ok(false),
+                Err(_) => return Err(Failure::Upstream(0)),
+            }
+        }
+        // Byte by byte: what stands behind the head belongs to the host.
+        let mut byte = [0];
+        while !self.head.ends_with(b"\r\n\r\n") {
+            match rustix::io::read(&self.socket, &mut byte) {
+                Ok(1..) if self.head.len() < LONGEST_HEAD => self.head.extend_from_slice(&byte),
+                Err(Errno::AGAIN | Errno::INTR) => return Ok(false),
+                Ok(_) | Err(_) => return Err(Failure::Upstream(0)),
+            }
+        }
+        match status(&self.head) {
+            200..=299 => Ok(true),
+            other => Err(Failure::Upstream(other)),
+        }
+    }
+}
+
+/// The status that a head tells; 0 if it is none.
+fn status(head: &[u8]) -> u16 {
+    let mut words = head.split(|byte| matches!(byte, b' ' | b'\r'));
+    let is_http = words.next().is_some_and(|version| version.starts_with(b"HTTP/1."));
+    let code = words.next().and_then(|code| std::str::from_utf8(code).ok()?.parse().ok());
+    code.filter(|_| is_http).unwrap_or(0)
 }
 
 enum Attempt {

@@ -11,6 +11,9 @@
 //!    is 443 (`greeting`); anything else is passed on as the only request of its connection (`body`);
 //! 6. its end is recorded (`record`).
 //!
+//! Where the person has a proxy of their own to go through ([`Upstream`]), the name is looked up by that one, and
+//! step 3 is made of addresses only that are asked for as such.
+//!
 //! TLS is not opened: what is said in it is between the sandbox and the host, as is everything in a tunnel to
 //! another port. A host that answers for many names can so be asked for one that is not listed.
 //!
@@ -31,9 +34,11 @@ mod record;
 mod relay;
 mod resolve;
 mod server;
+mod upstream;
 
 pub use allow::{AllowError, AllowList};
 pub use host::HostError;
 pub use record::{Decision, Ending, Failure, Record, Refusal, Sink};
 pub use resolve::{Resolver, SystemResolver};
 pub use server::{Listener, Options, Proxy, Times};
+pub use upstream::{Upstream, UpstreamError};

@@ -115,6 +115,9 @@ pub enum Failure {
     /// It did not answer in time.
     #[error("the host did not answer in time")]
     Timeout,
+    /// The proxy before it refused, with this status; 0 if it spoke no HTTP.
+    #[error("the proxy that is configured does not let it through (it answers {0})")]
+    Upstream(u16),
     /// It closed the connection without an answer.
     #[error("the host closed the connection without an answer")]
     Silent,

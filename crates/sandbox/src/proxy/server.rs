@@ -26,6 +26,7 @@ use super::connection::{Connection, Shared};
 use super::gate::Gate;
 use super::record::Sink;
 use super::resolve::{Resolver, SystemResolver};
+use super::upstream::Upstream;
 
 /// How much is read at a time.
 const BUFFER: usize = 64 * 1024;
@@ -85,6 +86,8 @@ pub struct Options {
     pub names: usize,
     /// How long is waited for what.
     pub times: Times,
+    /// A proxy through which everything goes.
+    pub upstream: Option<Arc<Upstream>>,
 }
 
 /// How long is waited for what.
@@ -108,6 +111,7 @@ impl Default for Options {
             lookups: 8,
             names: 256,
             times: Times::default(),
+            upstream: None,
         }
     }
 }
@@ -236,7 +240,8 @@ impl Server {
         wake: Arc<Wake>,
     ) -> Self {
         let gate = Gate::new(allow, options.names);
-        let shared = Shared { gate, sink, times: options.times, buffer: vec![0; BUFFER] };
+        let upstream = options.upstream.clone();
+        let shared = Shared { gate, sink, times: options.times, upstream, buffer: vec![0; BUFFER] };
         Self {
             listeners,
             connections: BTreeMap::new(),
@@ -378,7 +383,7 @@ impl Server {
             if self.lookups >= self.options.lookups {
                 return;
             }
-            let Some((name, port)) = connection.wanted() else { continue };
+            let Some((name, port)) = connection.wanted(&self.shared) else { continue };
             let resolver = Arc::clone(&self.options.resolver);
             let (answers, wake, number) = (self.answers.0.clone(), Arc::clone(&self.wake), *number);
             let look_up = move || {

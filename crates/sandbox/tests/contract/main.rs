@@ -8,6 +8,7 @@
     reason = "tests start themselves as another user and stop at the first surprise"
 )]
 
+mod guests;
 mod native;
 mod template;
 

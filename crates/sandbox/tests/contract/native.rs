@@ -19,12 +19,20 @@ const PLACE: &str = "FLUFFY_CONTRACT_PLACE";
 pub(crate) fn holds(name: &str, part: fn(&dyn Runtime)) {
     if let Some(place) = std::env::var_os(PLACE) {
         let place = PathBuf::from(place);
-        return part(&open(&place.join("sandbox-tester"), &place.join("state")));
+        return part(&open(&program(), &place.join("state")));
     }
     let place = place();
-    part(&open(Path::new(env!("CARGO_BIN_EXE_sandbox-tester")), &place.path().join("state")));
+    part(&open(&program(), &place.path().join("state")));
     if rustix::process::geteuid().is_root() {
         as_somebody_else(place.path(), name);
+    }
+}
+
+/// The driver's program.
+pub(crate) fn program() -> PathBuf {
+    match std::env::var_os(PLACE) {
+        Some(place) => PathBuf::from(place).join("sandbox-tester"),
+        None => PathBuf::from(env!("CARGO_BIN_EXE_sandbox-tester")),
     }
 }
 
@@ -45,10 +53,7 @@ fn place() -> TempDir {
 /// Runs one test of this program as somebody without any right.
 fn as_somebody_else(place: &Path, name: &str) {
     // The build may lie where nobody else can look.
-    let copies = [
-        (std::env::current_exe().unwrap(), "contract"),
-        (PathBuf::from(env!("CARGO_BIN_EXE_sandbox-tester")), "sandbox-tester"),
-    ];
+    let copies = [(std::env::current_exe().unwrap(), "contract"), (program(), "sandbox-tester")];
     let theirs = place.join("theirs");
     fs::create_dir(&theirs).unwrap();
     for (from, name) in &copies {

@@ -17,3 +17,4 @@ mod inside;
 mod lifetime;
 mod packages;
 mod scene;
+mod upstream;

@@ -15,6 +15,7 @@
 mod attack;
 mod control;
 mod drive;
+mod guest;
 mod listen;
 mod spec;
 mod sys;
@@ -24,10 +25,11 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.first().map(String::as_str) {
-        Some("sandbox-init") => return fluffy_sandbox::sandbox_init(),
+        Some("sandbox-init") => return fluffy_sandbox::sandbox_init_with(&guest::GUESTS),
         Some("attack") => attack::run(&args[1..]),
         Some("drive") => drive::run(asked()),
         Some("control") => control::run(asked()),
+        Some("report") => return guest::report().into(),
         other => panic!("the tester knows no `{other:?}`"),
     }
     ExitCode::SUCCESS

@@ -9,7 +9,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Coverage, CoverageError, Lines};
+use super::{CoverageError, Lines};
 
 const VERSION: u32 = 1;
 const MAX_BASELINE_BYTES: usize = 4096;
@@ -47,8 +47,10 @@ pub enum BaselineError {
 
 impl Baseline {
     /// The baseline that this coverage makes.
-    pub fn of(coverage: &Coverage) -> Result<Self, CoverageError> {
-        let Lines { covered, total } = coverage.total()?;
+    pub fn of(Lines { covered, total }: Lines) -> Result<Self, CoverageError> {
+        if total == 0 || covered > total {
+            return Err(CoverageError::Empty);
+        }
         Ok(Self { version: VERSION, covered, total })
     }
 
@@ -145,10 +147,10 @@ impl Budget {
     /// How `coverage` stands against the baseline; without one there is no shortfall.
     pub fn shortfall(
         &self,
-        coverage: &Coverage,
+        coverage: Lines,
         limits: Thresholds,
     ) -> Result<Shortfall, CoverageError> {
-        let now = coverage.basis_points()?;
+        let now = coverage.basis_points().ok_or(CoverageError::Empty)?;
         let Some(baseline) = &self.baseline else { return Ok(Shortfall::None) };
         let drop = baseline.basis_points().saturating_sub(now);
         Ok(match drop {
@@ -166,7 +168,7 @@ impl Budget {
     pub fn after(
         self,
         commit: Commit,
-        coverage: &Coverage,
+        coverage: Lines,
         limits: Thresholds,
     ) -> Result<(Self, Shortfall), CoverageError> {
         let shortfall = self.shortfall(coverage, limits)?;

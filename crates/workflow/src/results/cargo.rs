@@ -235,6 +235,12 @@ fn assign(
             )?;
             continue;
         };
+        if block.finished {
+            for part in ["start", "end"] {
+                let name = format!("{} ({part})", binary.id);
+                report.add_end(&binary.place, &name, block.tests.values());
+            }
+        }
         for (test, outcome) in block.tests {
             report.add(&binary.place, &format!("{} {test}", binary.id), outcome)?;
         }
@@ -266,6 +272,8 @@ fn add_doctests(
         // Without all of an item's examples their numbers would be wrong.
         return report.add(&places.directory(""), "(doctests)", failed("doctests did not finish"));
     }
+    let outcomes = blocks.iter().flat_map(|block| block.tests.values());
+    report.add_end(&places.directory(""), "(doctests)", outcomes);
     let filtered = blocks.iter().any(|block| block.filtered);
     for ((file, item), mut examples) in items {
         examples.sort();

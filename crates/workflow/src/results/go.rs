@@ -56,7 +56,7 @@ pub(super) fn read(
     let mut build_failed = false;
     for line in stdout.lines() {
         if !line.starts_with('{') {
-            build_failed |= line.ends_with("[build failed]") || line.ends_with("[setup failed]");
+            build_failed |= is_not_built(line);
             continue;
         }
         let event: Event = serde_json::from_str(line).map_err(ResultsError::malformed)?;
@@ -72,7 +72,7 @@ pub(super) fn read(
         read_errors(&format!("{build_output}{errors}"), places, &mut report);
     }
     for (name, package) in packages {
-        settle(&directory(&name, module, places), package, build_failed, &mut report)?;
+        settle(&directory(&name, module, places), package, &mut report)?;
     }
     Ok(report)
 }
@@ -116,13 +116,8 @@ fn enter(package: &mut Package, event: Event) -> Result<(), ResultsError> {
     Ok(())
 }
 
-fn settle(
-    place: &str,
-    package: Package,
-    build_failed: bool,
-    report: &mut Report,
-) -> Result<(), ResultsError> {
-    let mut any_failed = false;
+fn settle(place: &str, package: Package, report: &mut Report) -> Result<(), ResultsError> {
+    let mut outcomes = Vec::new();
     let fine = matches!(package.end, Some(End::Pass | End::Skip));
     for (name, test) in &package.tests {
         let outcome = match test.end {
@@ -131,18 +126,38 @@ fn settle(
             Some(End::Fail) => failed(&test.output),
             None => failed(&format!("did not finish: {}", test.output)),
         };
-        any_failed |= matches!(outcome, TestResult::Failed { .. });
+        outcomes.push(outcome.clone());
         report.add(place, name, outcome)?;
     }
+    let any_failed = outcomes.iter().any(|it| matches!(it, TestResult::Failed { .. }));
     if fine && any_failed {
-        return Err(ResultsError::contradiction("a package passed and a test in it did not"));
+        return Err(ResultsError::contradiction(unfinished(&package)));
     }
-    // A package that was not built says so by failing without tests.
-    let not_built = build_failed && package.tests.is_empty();
+    // Before Go 1.24 such a package has no event at all.
+    let not_built = package.tests.is_empty() && package.output.lines().any(is_not_built);
     if !fine && !any_failed && !not_built {
         report.add(place, "(package)", failed(&package.output))?;
+    } else if fine {
+        report.add_end(place, "(package)", outcomes.iter());
     }
     Ok(())
+}
+
+/// `FAIL`, a tab, `example.com/project/sub [build failed]`
+fn is_not_built(line: &str) -> bool {
+    let failed = line.ends_with("[build failed]") || line.ends_with("[setup failed]");
+    failed && line.starts_with("FAIL\t")
+}
+
+/// Why a package that passed is not believed.
+fn unfinished(package: &Package) -> String {
+    let silent = package.tests.iter().find(|(_, test)| test.end.is_none());
+    match silent {
+        Some((name, _)) => format!(
+            "a package passed and its test `{name}` has no result (before Go 1.20, a print without a line end hides it)"
+        ),
+        None => "a package passed and a test in it did not".to_owned(),
+    }
 }
 
 /// `example.com/project/sub` of the module `example.com/project` is the directory `sub`.

@@ -71,9 +71,10 @@ fn read_file(
     sums: &mut Sums,
 ) -> Result<(), ResultsError> {
     let place = places.place(&file.name);
-    let mut any_failed = false;
+    let (mut any_failed, mut outcomes) = (false, Vec::new());
     for test in &file.assertion_results {
         let outcome = outcome(test)?;
+        outcomes.push(outcome.clone());
         sums.total += 1;
         match outcome {
             TestResult::Passed => sums.passed += 1,
@@ -91,6 +92,8 @@ fn read_file(
             // Something around the tests failed, such as a hook: no single test is to blame.
             report.add(&place, "(file)", failed(&file.message))?;
         }
+    } else {
+        report.add_end(&place, "(file)", outcomes.iter());
     }
     Ok(())
 }

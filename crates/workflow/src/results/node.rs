@@ -143,16 +143,18 @@ fn settle(
     report: &mut Report,
 ) -> Result<(), ResultsError> {
     let place = places.place(name);
-    let mut ran = false;
+    let (mut ran, mut outcomes) = (false, Vec::new());
     for pending in file.pending {
         if pending.nesting != 0 {
             return Err(ResultsError::contradiction("a test's suite has no result"));
         }
         let Some(outcome) = pending.outcome else { continue };
         ran = true;
+        outcomes.push(outcome.clone());
         let names: Vec<String> = pending.names.into_iter().rev().collect();
         report.add(&place, &names.join(" > "), outcome)?;
     }
+    let broken = file.broken.is_some();
     match file.broken {
         Some(message) if ran => report.add(&place, "(file)", failed(&message))?,
         Some(message) => {
@@ -165,6 +167,7 @@ fn settle(
     match file.passed {
         Some(true) if !ran => report.add(&place, "(file)", TestResult::Passed)?,
         Some(_) => report.add(&place, "(file)", TestResult::Skipped)?,
+        None if !broken => report.add_end(&place, "(file)", outcomes.iter()),
         None => {}
     }
     Ok(())

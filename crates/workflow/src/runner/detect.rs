@@ -246,6 +246,7 @@ fn runs(project: &Project<'_>, folder: Option<&ProjectPath>, root: &ProjectPath)
 fn go(place: &Place<'_>) -> Option<Suite> {
     let text = place.text("go.mod")?;
     let module = text.lines().find_map(|line| line.trim().strip_prefix("module "))?;
+    let module = module.split("//").next().unwrap_or_default();
     let module = module.trim().trim_matches('"').to_owned();
     Some(place.suite(Runner::Go { module }, "go.mod"))
 }

@@ -118,6 +118,8 @@ fn every_event() -> Vec<(&'static str, Event)> {
         ("debug set", set(Mode::Debug, Consent::Policy)),
         ("debug agreed", set(Mode::Debug, Consent::Person)),
         ("debt exhausted", Event::DebtMeasured(Debt::Exhausted)),
+        ("coverage raised", Event::CoverageKept(Some(Lines { covered: 1, total: 2 }))),
+        ("coverage left", Event::CoverageKept(None)),
         ("cancelled", Event::Cancelled),
     ]
 }
@@ -187,6 +189,8 @@ fn strict_work_goes_exactly_these_ways() {
     debug set         x             x             x             x             x             x             x             x
     debug agreed      .             .             explore       explore       x             x             x             .
     debt exhausted    .             .             .             .             .             .             .             .
+    coverage raised   x             x             x             x             x             .             x             x
+    coverage left     x             x             x             x             x             .             x             x
     cancelled         .             idle          idle          idle          idle          idle          idle          idle
     ");
 }
@@ -217,6 +221,8 @@ fn explore_work_goes_exactly_these_ways() {
     debug set         x             x             x             x             x             x             x
     debug agreed      .             .             x             x             x             .             x
     debt exhausted    .             .             .             .             .             .             .
+    coverage raised   x             x             x             x             x             x             x
+    coverage left     x             x             x             .             x             x             x
     cancelled         .             idle          idle          idle          idle          idle          idle
     ");
 }

@@ -133,7 +133,8 @@ fn commands_write_reports_where_they_are_told() {
     let call = jest.all("/r");
     assert_eq!(
         call.argv.join(" "),
-        "npx --no-install jest --ci --json --outputFile=/r/report.json"
+        "npx --no-install jest --ci --json --workerIdleMemoryLimit=512MB --maxWorkers=2 \
+         --outputFile=/r/report.json"
     );
     assert_eq!(call.report.as_deref(), Some("/r/report.json"));
     let (format, file) = jest.with_coverage("/r").unwrap().coverage.unwrap();
@@ -166,6 +167,34 @@ fn a_pattern_stands_where_no_option_is_read() {
     assert_eq!(last(&[("pytest.ini", "")]), "--junitxml=/r/report.xml -k=adds");
     assert_eq!(last(&[("go.mod", "module m")]), "-run=adds ./...");
     assert!(Suite::configured(vec![]).matching(&pattern, "/r").is_none());
+}
+
+#[test]
+fn every_pattern_is_one_that_runners_can_read() {
+    let jest = only(&[("package.json", r#"{"scripts":{"test":"jest"}}"#)]);
+    let node = only(&[("package.json", r#"{"scripts":{"test":"node --test"}}"#)]);
+    let go = only(&[("go.mod", "module m // of ours\n")]);
+    let read = |suite: &Suite, text: &str| {
+        let argv = suite.matching(&Pattern::parse(text).unwrap(), "/r").unwrap().argv;
+        let word = argv.iter().find(|it| it.contains("attern=") || it.contains("-run="));
+        word.unwrap().split_once('=').unwrap().1.to_owned()
+    };
+    for (text, expected) in [
+        ("adds", "adds"),
+        ("^TestAdd$|Sub", "^TestAdd$|Sub"),
+        ("sums > adds", "sums.*adds"),
+        ("Test.*Add", "Test.*Add"),
+        ("(", r"\("),
+        ("a.b[1] costs $5 **", r"a\.b\[1\] costs \$5 \*\*"),
+        ("|^$|+?{2}\\", r"|^$|\+\?\{2\}\\"),
+    ] {
+        assert_eq!(read(&jest, text), expected);
+        assert_eq!(read(&go, text), expected);
+    }
+    assert_eq!(read(&go, "TestMany/a_b"), "TestMany/a_b");
+    // Between slashes node would look for flags.
+    assert_eq!(read(&node, "/a/zz"), r"\/a\/zz");
+    assert_eq!(*go.runner(), Runner::Go { module: "m".to_owned() });
 }
 
 #[test]

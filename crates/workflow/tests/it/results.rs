@@ -56,6 +56,36 @@ fn what_a_failing_rust_test_prints_is_its_message_and_no_result() {
 }
 
 #[test]
+fn what_is_around_tests_has_ended_if_one_of_them_passed() {
+    let ended = |case: &str| {
+        let names = report(case).ended().iter().map(ToString::to_string).collect::<Vec<_>>();
+        names.join(", ")
+    };
+    assert_eq!(ended("go-passing"), "go: (package)");
+    assert!(ended("jest-passing").contains("test.js: (file)"));
+    assert!(ended("node-passing").contains("test.js: (file)"));
+    // A binary that dies has not.
+    assert!(!ended("cargo-abort").contains("beta-pkg::it"), "{}", ended("cargo-abort"));
+    assert!(ended("cargo-passing").contains("beta-pkg::it (end)"));
+}
+
+#[test]
+fn a_go_package_that_dies_beside_one_that_is_not_built_has_failed() {
+    let suite = recorded("go-build").suite;
+    let events = "FAIL\texample.com/project/sub [build failed]\n{\"Action\":\"output\",\"Package\":\"example.com/project\",\"Output\":\"panic: no\\n\"}\n{\"Action\":\"fail\",\"Package\":\"example.com/project\"}\n";
+    // Since Go 1.24 the package that is not built has events as well.
+    let later = "{\"Action\":\"output\",\"Package\":\"example.com/project/sub\",\"Output\":\"FAIL\\texample.com/project/sub [build failed]\\n\"}\n{\"Action\":\"fail\",\"Package\":\"example.com/project/sub\",\"FailedBuild\":\"x\"}\n";
+    for stdout in [events.to_owned(), format!("{events}{later}")] {
+        let run =
+            Run { stdout: stdout.as_bytes(), stderr: b"", exit: Some(1), report: None, root: ROOT };
+        let report = read(&suite, &run).unwrap();
+        let names: Vec<_> = report.tests().keys().map(ToString::to_string).collect();
+        assert_eq!(names, ["go: (package)"]);
+        assert!(report.build().is_some());
+    }
+}
+
+#[test]
 fn a_rust_test_binary_that_dies_has_failed() {
     let report = report("cargo-abort");
     assert!(!report.is_green());

@@ -11,12 +11,13 @@ use fluffy_workflow::{Access, Mode};
 use self::ground::Ground;
 use self::language::Language;
 use crate::args::DemoArgs;
-use crate::commands::run::{Caps, Drive, Manner, ProviderSpec, RunRequest, Stage, watched};
+use crate::commands::run::{Caps, Drive, Manner, RunRequest, Stage, watched};
 use crate::drive::Scene;
 use crate::environment::Environment;
 use crate::explain::{CliError, DONE, FAILED};
 use crate::output::{Output, Tone};
 use crate::place::Place;
+use crate::providers::{Choice, ProviderSpec};
 use crate::review::Said;
 
 /// What the recorded model was asked.
@@ -58,8 +59,11 @@ fn request(ground: &Ground) -> RunRequest {
         task: TASK.to_owned(),
         mode: Mode::Strict,
         access: Access::Write,
-        provider: ProviderSpec::Replay(ground.transcript.clone()),
-        model: None,
+        pins: Vec::new(),
+        choice: Choice {
+            provider: Some(ProviderSpec::Replay(ground.transcript.clone())),
+            model: None,
+        },
         caps: Caps { turns: 50, tokens: None, cost_micros: None },
     }
 }

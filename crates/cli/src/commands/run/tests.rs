@@ -6,6 +6,7 @@ use clap::Parser;
 use fluffy_sandbox::RuntimeError;
 
 use super::*;
+use crate::providers::ProviderSpec;
 
 #[derive(Debug, Parser)]
 struct Typed {
@@ -26,8 +27,8 @@ fn what_was_typed_is_understood() {
         task: "fix it".to_owned(),
         mode: Mode::Strict,
         access: Access::ReadOnly,
-        provider: ProviderSpec::Replay("a:b.jsonl".into()),
-        model: None,
+        pins: Vec::new(),
+        choice: Choice { provider: Some(ProviderSpec::Replay("a:b.jsonl".into())), model: None },
         caps: Caps { turns: 50, tokens: None, cost_micros: Some(1_500_000) },
     };
     assert_eq!(request(&words).unwrap(), expected);
@@ -42,7 +43,6 @@ fn check_usage(words: &[&str], what: &str, fix: &str) {
 
 #[test]
 fn cli_3_wrong_input_is_told_with_reason_and_fix_and_code_2() {
-    check_usage(&["fix it"], "no provider was named", "replay:FILE");
     check_usage(&["--provider", "gtp:x", "a"], "there is no provider `gtp:x`", "replay:FILE");
     check_usage(&["--provider", "replay:", "a"], "there is no provider `replay:`", "replay:FILE");
     check_usage(&["--provider", "replay:x"], "the task is empty", "fluffy \"what");

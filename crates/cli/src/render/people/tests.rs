@@ -31,6 +31,11 @@ const LOG: Look = Look { colour: false, screen: None };
 const SCREEN: Look = Look { colour: true, screen: Some(|| 64) };
 const SLIM: Look = Look { colour: false, screen: Some(|| 24) };
 
+fn usage(input_tokens: u64, output_tokens: u64) -> Event {
+    let (cached_tokens, cost_usd) = (None, Some(fluffy_base::Usd::from_micros(10 * input_tokens)));
+    Event::Usage { input_tokens, output_tokens, cached_tokens, cost_usd }
+}
+
 /// A watched task: what shows it, and what it wrote.
 struct Watched {
     people: People,
@@ -111,6 +116,18 @@ fn state(to: &str) -> Event {
     Event::StateChanged { from: String::new(), to: to.to_owned() }
 }
 
+#[test]
+fn whoever_waits_for_a_busy_provider_is_told_why() {
+    let retry = Event::ProviderRetry {
+        what: "the provider is overloaded: \u{1b}[2Jbusy".to_owned(),
+        wait_ms: 1_560,
+        attempt: 2,
+    };
+    let (progress, _) = shown(LOG, vec![text("so "), retry]);
+    assert!(progress.contains("asked again in 1.5 s (attempt 2)"), "{progress}");
+    assert!(!progress.contains('\u{1b}'), "{progress}");
+}
+
 /// A whole task.
 fn task() -> Vec<Event> {
     let reason = "Workflow denied: `src/text.js` is not writable in `test_writing` (strict mode): no test \
@@ -131,7 +148,7 @@ fn task() -> Vec<Event> {
         started("2", "fs.read", "tests/text.test.js"),
         finished("2", "fs.read", "9 lines"),
         finished("1", "fs.read", "4 lines"),
-        Event::Usage { input_tokens: 900, output_tokens: 80 },
+        usage(900, 80),
         state("test_writing"),
         text("The cause is plain.\n"),
         started("3", "fs.write", "src/text.js"),
@@ -147,7 +164,7 @@ fn task() -> Vec<Event> {
             ],
             commit: Some("1a2b3c4".to_owned()),
         },
-        Event::Usage { input_tokens: 1100, output_tokens: 40 },
+        usage(1100, 40),
         Event::TaskCompleted {
             summary: "slug() keeps letters and digits, joined by single hyphens.".to_owned(),
             files_changed: vec!["tests/edges.test.js".to_owned(), "src/text.js".to_owned()],

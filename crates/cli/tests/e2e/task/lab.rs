@@ -313,3 +313,12 @@ impl Run {
         format!("{}\n{}\ncode {}", lines.join("\n"), self.err, self.code)
     }
 }
+
+/// A hook of the repository.
+pub(crate) fn hook(lab: &Lab, name: &str, script: &str) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let path = lab.root().join(".git/hooks").join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, script).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}

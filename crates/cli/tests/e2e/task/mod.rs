@@ -3,11 +3,16 @@
 mod attacks;
 mod bad_input;
 mod cancel;
+mod coverage;
+mod debug;
 mod exercise;
 mod files;
 mod gate;
 mod happy;
-mod lab;
+pub(crate) mod lab;
 mod modes;
+mod patches;
+mod pins;
+mod piped;
 mod resume;
 mod review;

@@ -5,16 +5,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use super::lab::{Lab, Language, call, complete, run_tests, say, write};
-
-/// A hook of the repository.
-fn hook(lab: &Lab, name: &str, script: &str) {
-    use std::os::unix::fs::PermissionsExt as _;
-    let path = lab.root().join(".git/hooks").join(name);
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(&path, script).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-}
+use super::lab::{Lab, Language, call, complete, hook, run_tests, say, write};
 
 #[test]
 fn more_than_five_hundred_lines_are_looked_at() {

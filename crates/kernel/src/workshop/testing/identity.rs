@@ -74,7 +74,7 @@ impl<'a> Places<'a> {
         Self { files, directories, packages }
     }
 
-    /// Every test of a report with its place.
+    /// Every test of a report with its place, and what is around tests as one of its own.
     pub(super) fn cases(&self, suite: &Suite, report: &Report) -> Vec<(String, TestCase)> {
         let case = |(id, result): (&TestId, &TestResult)| {
             let outcome = match result {
@@ -84,7 +84,9 @@ impl<'a> Places<'a> {
             };
             (test_id(suite, id), TestCase { outcome, place: self.place(suite, id) })
         };
-        report.tests().iter().map(case).collect()
+        let ended = report.ended().iter().filter(|id| !report.tests().contains_key(*id));
+        let ended = ended.map(|id| (id, &TestResult::Passed));
+        report.tests().iter().chain(ended).map(case).collect()
     }
 
     /// The file that a test stands in, or the directory where the runner knows no more, if the project has it.

@@ -220,13 +220,17 @@ impl Trial<'_> {
         Some(found.map_or_else(|error| unknown(self.suite, &error.to_string()), Measured::Lines))
     }
 
-    /// A file that the runner left among the reports: a regular one with one name, or none.
+    /// A file that the runner left, by its absolute path or from the project's root: a regular one with one name,
+    /// or none. One that was there before and that it did not touch is not in the volume.
     fn left(&self, volume: Option<&Volume>, file: &str, limit: usize) -> Option<Vec<u8>> {
-        let file = file.strip_prefix(self.root)?.strip_prefix('/')?;
+        let file = match file.strip_prefix(self.root) {
+            Some(inside) => inside.strip_prefix('/')?,
+            None => file,
+        };
+        let top = file.split('/').next();
         let limits =
             HarvestLimits { file: ByteSize::from_bytes(limit as u64), ..HarvestLimits::default() };
-        let elsewhere =
-            |path: &ProjectPath| path.components().next() != Some(self.reports.as_str());
+        let elsewhere = |path: &ProjectPath| path.components().next() != top;
         let found = harvest(volume?.content()?, Kind::Overlay, &limits, &elsewhere).ok()?;
         let written = found.changes().iter().find_map(|change| match change {
             Change::Write(written) if written.path().as_str() == file => Some(written),
