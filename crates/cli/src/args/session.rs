@@ -47,6 +47,11 @@ pub(crate) enum SessionCommand {
         /// The session; the last one without it
         id: Option<String>,
     },
+    /// Measure how the coverage of a session's work stands against the project's baseline
+    Budget {
+        /// The session; the last one without it
+        id: Option<String>,
+    },
     /// Go on with a session that was interrupted
     Resume(Box<ResumeArgs>),
     /// Remove a session; the ledger keeps what happened

@@ -60,6 +60,13 @@ pub(crate) fn run(
         SessionCommand::Mode { mode, id } => {
             set_mode(place, environment, mode.mode(), id.as_deref(), output)
         }
+        SessionCommand::Budget { id } => {
+            let session = wake(place, environment, id.as_deref())?;
+            let account = session.budget();
+            session.close()?;
+            output.line(account?)?;
+            Ok(DONE)
+        }
         SessionCommand::Resume(args) => go_on(place, environment, args),
         SessionCommand::Rm { id } => remove(place, environment, id, output),
         SessionCommand::Export(args) => export(place, args, output),

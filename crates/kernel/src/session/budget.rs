@@ -117,6 +117,19 @@ impl Session {
         Ok(())
     }
 
+    /// How the coverage of this work stands against the project's baseline, measured now.
+    pub fn budget(&self) -> Result<String, SessionError> {
+        let budget = self.desk.budget().map_err(SessionError::Mode)?;
+        let account = match self.desk.coverage() {
+            Ok(now) => Account::of(&budget, now),
+            Err(why) => Account::unknown(&why),
+        };
+        Ok(match budget.baseline() {
+            Some(_) => account.text,
+            None => format!("{}; the project keeps no baseline (`{BASELINE}`)", account.text),
+        })
+    }
+
     /// What is known of the debt, in words.
     pub(super) fn debt(&self) -> Option<String> {
         self.desk.look().progress.debt.as_ref().map(|account| account.text.clone())

@@ -276,3 +276,31 @@ fn flo_5_explore_is_locked_by_a_drop_of_more_than_five_points_until_strict_work_
     run.assert_done();
     assert_eq!(levels(&run), ["kept", "kept"], "{}", run.told());
 }
+
+fn unfinished() -> Vec<Value> {
+    vec![say("A test.", &[write("test_double.py", TEST)]), say("Red.", &[run_tests()])]
+}
+
+#[test]
+fn flo_5_a_person_is_told_how_the_budget_stands() {
+    let lab = project(9);
+    let asked = || {
+        let mut command = lab.user.command(&["session", "budget"]);
+        command.env("HOME", std::env::var_os("HOME").unwrap_or_default());
+        crate::program::Answer::of(command.output().unwrap())
+    };
+    let none = asked();
+    assert!(none.code == 1 && none.err.contains("run a task"), "{}{}", none.out, none.err);
+    // Work that is not finished: nobody ran its tests, and it is not merged.
+    lab.run(&["--no"], &unfinished()).assert_not_done(1);
+    let without = asked();
+    assert_eq!(without.code, 0, "{}{}", without.out, without.err);
+    assert_eq!(
+        without.out,
+        format!("coverage is 95.00 %; the project keeps no baseline (`{BASELINE}`)\n")
+    );
+    keeps(&lab, 99, 100);
+    let fallen = asked().out;
+    assert!(fallen.contains("95.00 %, the project's baseline 99.00 %"), "{fallen}");
+    assert!(fallen.contains("more than two points"), "{fallen}");
+}
