@@ -217,10 +217,7 @@ impl CliError {
                 say("correct the file at the place named above", USAGE)
             }
             Self::Value { .. } => say("see `fluffy help` for what is accepted", USAGE),
-            Self::NoLedger => say(
-                "run a task: fluffy \"what is to be done\"; or submit a request: fluffy kernel submit --json",
-                FAILED,
-            ),
+            Self::NoLedger => say("run a task first: fluffy \"what is to be done\"", FAILED),
             Self::Proof { .. } => say("make one with: fluffy audit prove ENTRY --out FILE", USAGE),
             Self::Registry(_) => say("report this: a shipped tool is wrong", FAILED),
             Self::PolicyExists => {
