@@ -9,10 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use fluffy_agent::{
-    Agent, AgentError, Bench, Caps, Conversation, ParsedCall, Rules, Spent, Standing, SystemWaiter,
-    TaskStatus,
+    Agent, AgentError, Bench, Caps, Conversation, ParsedCall, Rules, Spent, Standing, TaskStatus,
 };
-use fluffy_base::Json;
+use fluffy_base::{Json, SystemWaiter};
 use fluffy_provider::{Call, CallOutcome, CallResult, Replay, ToolDefinition, Turn};
 use serde_json::json;
 

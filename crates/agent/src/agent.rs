@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use fluffy_base::{Event, Observer, Usd};
+use fluffy_base::{Event, Observer, Usd, Waiter};
 use fluffy_provider::{
     CallOutcome, CallResult, ModelRequest, Provider, ProviderError, StopReason, ToolDefinition,
     Turn, Usage,
@@ -14,8 +14,7 @@ use crate::listen::{Heard, listen};
 use crate::notes::Notes;
 use crate::prompt::{MAX_FIRST_REQUEST_BYTES, MAX_SYSTEM_BYTES, Prompt, prompt};
 use crate::{
-    Bench, Cap, Caps, Conversation, Ended, Outcome, Spent, TaskStatus, Waiter, calls, retry,
-    summary, tools,
+    Bench, Cap, Caps, Conversation, Ended, Outcome, Spent, TaskStatus, calls, retry, summary, tools,
 };
 
 /// How often in a row a model that asks for nothing is told what is missing.

@@ -31,7 +31,6 @@ pub use bench::{AgentError, Bench, Failure, ParsedCall, Rules, Standing, TaskSta
 pub use calls::MAX_CALLS;
 pub use caps::{Cap, Caps, Spent};
 pub use conversation::Conversation;
-pub use fluffy_base::{SystemWaiter, Waiter};
 pub use notes::{MAX_NOTE_BYTES, MAX_NOTES_BYTES};
 pub use outcome::{Ended, Outcome};
 pub use prompt::{MAX_FIRST_REQUEST_BYTES, MAX_SYSTEM_BYTES};

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use fluffy_agent::{
-    Agent, Caps as AgentCaps, Ended, Outcome as LoopOutcome, SessionBench, Spent, SystemWaiter,
-};
-use fluffy_base::{Event, Observer, SessionId};
+use fluffy_agent::{Agent, Caps as AgentCaps, Ended, Outcome as LoopOutcome, SessionBench, Spent};
+use fluffy_base::{Event, Observer, SessionId, SystemWaiter};
 use fluffy_kernel::{
     CommitOptions, Driver, GitOptions, Reviewer, Session, SessionConfig, SessionError,
     StoredSession, WorkshopOptions,

@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     if first.as_ref().is_some_and(|first| first == "sandbox-init") {
         // Done for every file that is written, so that it is not even executed.
         let run = commands::file_host::run;
-        return fluffy_sandbox::sandbox_init_with(&[Guest { name: "file-host", run }]);
+        return fluffy_sandbox::sandbox_init(&[Guest { name: "file-host", run }]);
     }
     // Likewise, where something else than `sandbox-init` makes the sandboxes.
     if first.as_ref().is_some_and(|first| first == "file-host") {

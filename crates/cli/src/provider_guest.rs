@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fluffy_kernel::ProviderHost;
+use fluffy_kernel::{ProviderHost, causes};
 use fluffy_provider::{Guest, GuestFailure, Guests};
 
 /// Starts the process in which a provider is spoken with, in its sandbox.
@@ -12,18 +12,9 @@ struct Spoken(fluffy_kernel::Guest);
 
 impl Guests for ProviderGuests {
     fn start(&self) -> Result<Box<dyn Guest>, String> {
-        let told = |error: &dyn std::error::Error| {
-            let mut text = error.to_string();
-            let mut cause = error.source();
-            while let Some(inner) = cause {
-                text.push_str(&format!(": {inner}"));
-                cause = inner.source();
-            }
-            text
-        };
         match self.0.start() {
             Ok(guest) => Ok(Box::new(Spoken(guest))),
-            Err(error) => Err(told(&error)),
+            Err(error) => Err(causes(&error)),
         }
     }
 }

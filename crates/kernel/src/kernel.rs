@@ -562,7 +562,7 @@ impl Drop for Kernel {
 }
 
 /// An error with all its causes.
-pub(crate) fn causes(error: &dyn std::error::Error) -> String {
+pub fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

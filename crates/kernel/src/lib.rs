@@ -65,7 +65,7 @@ pub use git::{
     MessageError, ObjectError, ObjectId, Recorded, Trailer,
 };
 pub use guest::{Guest, GuestError, GuestFailure};
-pub use kernel::Kernel;
+pub use kernel::{Kernel, causes};
 pub use merge::{
     Conflict, MergeError, Merged, MergedFile, Operation, Outcome, Plan, Recovered, carry_out,
     recover,

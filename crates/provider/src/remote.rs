@@ -49,14 +49,16 @@ pub enum GuestFailure {
 }
 
 /// Which model is asked, and what is known of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Model {
-    /// Its name at the provider.
+    /// Its name at the provider; empty where none in particular is meant.
     pub name: String,
     /// How many tokens it can see.
     pub context_window: u64,
     /// What it costs, where that is known.
     pub prices: Option<Prices>,
+    /// How many tokens it answers with at most, where that is known.
+    pub max_output_tokens: Option<u64>,
 }
 
 /// A provider that is asked through a guest. The guest is started with the first question and kept for the next.
@@ -185,6 +187,15 @@ impl Provider for Remote {
 
     fn context_window(&self) -> u64 {
         self.model.context_window
+    }
+
+    fn max_output_tokens(&self) -> Option<u64> {
+        self.model.max_output_tokens
+    }
+
+    fn count(&self, request: &ModelRequest, is_wanted: Waiting<'_>) -> Option<u64> {
+        // Who cannot count is not asked to: the guess stands.
+        Self::count(self, request, is_wanted).ok().flatten()
     }
 
     fn turn(

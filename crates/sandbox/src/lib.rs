@@ -23,7 +23,7 @@ pub use config::{Changes, Config, ConfigError, Shown, Workspace};
 pub use job::{Captured, End, Input, Job, Limit, Outcome, Output, Start, Stream, Usage, Watcher};
 pub use limits::Limits;
 pub use native::seccomp::{Refused, refused};
-pub use native::{Guest, Native, NativeOptions, sandbox_init, sandbox_init_with};
+pub use native::{Guest, Native, NativeOptions, sandbox_init};
 pub use network::Network;
 pub use profile::Profile;
 pub use runtime::{Failure, Health, Inspection, Runtime, RuntimeError, Sandbox, State, Swept};

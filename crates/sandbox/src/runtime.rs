@@ -42,7 +42,7 @@ pub trait Runtime: Send + Sync {
         watcher: Arc<dyn Watcher>,
     ) -> Result<Outcome, RuntimeError> {
         let sandbox = self.create(config, job)?;
-        let outcome = sandbox.start(watcher).and_then(|()| sandbox.wait());
+        let outcome = sandbox.run(watcher);
         sandbox.remove();
         outcome
     }

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fluffy_agent::{
     Agent, AgentError, Bench, Caps, Conversation, Ended, Failure, ParsedCall, Rules, Spent,
-    Standing, TaskStatus, Waiter,
+    Standing, TaskStatus,
 };
-use fluffy_base::{Event, Observer};
+use fluffy_base::{Event, Observer, Waiter};
 use fluffy_provider::{
     Call, CallOutcome, CallResult, ModelRequest, Prices, Provider, ProviderError, StopReason,
     StreamEvent, ToolDefinition, Turn, Usage,

@@ -1,7 +1,9 @@
 //! `fluffy models`: what a provider offers, asked through its sandbox.
 
+use std::ops::ControlFlow;
+
 use fluffy_base::{Excerpt, Usd};
-use fluffy_provider::{ModelInfo, Prices};
+use fluffy_provider::{Model, ModelInfo, Prices};
 use serde_json::json;
 
 use crate::args::ModelsArgs;
@@ -10,7 +12,7 @@ use crate::explain::{CliError, DONE, PROVIDER_FAILED};
 use crate::keys::Keys;
 use crate::output::{Output, Tone};
 use crate::place::Place;
-use crate::providers::{Catalogue, Connected, Model, listening, offer};
+use crate::providers::{Catalogue, connect, listening, offer};
 use crate::render::escaped;
 
 /// How much of a name is shown.
@@ -41,8 +43,8 @@ pub(crate) fn asked(
 ) -> Result<Vec<ModelInfo>, CliError> {
     let provider = catalogue.find(name)?;
     let setup = catalogue.setup(&provider, &Keys::of(environment)?)?;
-    let connected = Connected::new(setup, Model::unnamed(), place, environment)?;
-    Ok(connected.models()?)
+    let remote = connect(setup, Model::default(), place, environment)?;
+    Ok(remote.models(&mut || ControlFlow::Continue(()))?)
 }
 
 fn local(

@@ -17,11 +17,11 @@ mod spec;
 use std::path::PathBuf;
 
 use fluffy_base::Secret;
-use fluffy_provider::{Endpoint, Prices};
+use fluffy_provider::{Endpoint, Model, Prices};
 
 pub(crate) use self::address::{Address, ProxyUrl};
 pub(crate) use self::builtin::{BUILT_IN, BuiltIn};
-pub(crate) use self::connect::Connected;
+pub(crate) use self::connect::connect;
 pub(crate) use self::error::SetupError;
 pub(crate) use self::local::{listening, offer};
 pub(crate) use self::settings::Name;
@@ -85,29 +85,9 @@ pub(crate) struct Via {
     pub(crate) login: Option<Secret>,
 }
 
-/// What is known of a model at its provider.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Model {
-    /// Its name.
-    pub(crate) name: String,
-    /// What it costs, if anybody knows.
-    pub(crate) prices: Option<Prices>,
-    /// How many tokens it sees.
-    pub(crate) context_window: u64,
-    /// How many it answers with at most, if that is known.
-    pub(crate) max_output_tokens: Option<u64>,
-}
-
 /// The names of those that are built in.
 pub(crate) fn built_in_names() -> String {
     BUILT_IN.map(|built_in| built_in.name).join(", ")
-}
-
-impl Model {
-    /// None in particular: a list of them is asked for.
-    pub(crate) fn unnamed() -> Self {
-        Self { name: String::new(), prices: None, context_window: 0, max_output_tokens: None }
-    }
 }
 
 impl Catalogue {

@@ -9,7 +9,7 @@ use crate::environment::Environment;
 use crate::explain::CliError;
 use crate::keys::Keys;
 use crate::place::Place;
-use crate::providers::connect::Connected;
+use crate::providers::connect::connect;
 use crate::providers::{Catalogue, Name, SetupError};
 
 /// Who provides the model, as it was typed, set or recorded.
@@ -98,7 +98,7 @@ impl Choice {
         let found = catalogue.find(name)?;
         let model = catalogue.model(&found, self.model.as_deref())?;
         let setup = catalogue.setup(&found, &Keys::of(environment)?)?;
-        let provider = Box::new(Connected::new(setup, model, place, environment)?);
+        let provider = Box::new(connect(setup, model, place, environment)?);
         Ok(Chosen { provider, spec: ProviderSpec::parse(name)? })
     }
 }

@@ -107,10 +107,7 @@ impl Session {
         if budget.baseline().is_none() {
             return Ok(());
         }
-        let account = match self.desk.coverage() {
-            Ok(now) => self.desk.account(&budget, now),
-            Err(why) => Account::unknown(&why),
-        };
+        let account = self.account_now(&budget);
         let debt = account.debt();
         self.desk.change().set(|inside| inside.progress.debt = Some(account));
         self.desk.happened(&*self.kernel, Event::DebtMeasured(debt))?;
@@ -120,14 +117,18 @@ impl Session {
     /// How the coverage of this work stands against the project's baseline, measured now.
     pub fn budget(&self) -> Result<String, SessionError> {
         let budget = self.desk.budget().map_err(SessionError::Mode)?;
-        let account = match self.desk.coverage() {
-            Ok(now) => Account::of(&budget, now),
-            Err(why) => Account::unknown(&why),
-        };
+        let account = self.account_now(&budget);
         Ok(match budget.baseline() {
             Some(_) => account.text,
             None => format!("{}; the project keeps no baseline (`{BASELINE}`)", account.text),
         })
+    }
+
+    fn account_now(&self, budget: &Budget) -> Account {
+        match self.desk.coverage() {
+            Ok(now) => self.desk.account(budget, now),
+            Err(why) => Account::unknown(&why),
+        }
     }
 
     /// What is known of the debt, in words.

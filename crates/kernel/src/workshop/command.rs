@@ -216,9 +216,7 @@ impl Workshop {
         taking: &Taking<'_>,
         watcher: Arc<dyn Watcher>,
     ) -> Result<CommandRun, CommandError> {
-        let hidden = self.hidden(sight)?;
-        let mut layers = sight.layers.to_vec();
-        layers.extend(hidden.iter().map(|layer| layer.dir().to_owned()));
+        let (_hidden, layers) = self.seen(sight)?;
         let order = self.order(sight, line, &layers, watcher)?;
         let ran = self.run(Order { store: Some(Store::Disk), ..order })?;
         let skip = |path: &ProjectPath| is_built(path) || (taking.skip)(path);

@@ -60,9 +60,7 @@ impl Workshop {
         originals: &Originals<'_>,
         watcher: Arc<dyn Watcher>,
     ) -> Result<CommandRun, CommandError> {
-        let hidden = self.hidden(sight)?;
-        let mut layers = sight.layers.to_vec();
-        layers.extend(hidden.iter().map(|layer| layer.dir().to_owned()));
+        let (_hidden, layers) = self.seen(sight)?;
         let order = self.order(sight, line, &layers, watcher)?;
         let volume = self.options.runtime.volume(Store::Disk).map_err(WorkshopError::from)?;
         let config = self.config(&order, None).map_err(WorkshopError::from)?;
@@ -103,6 +101,7 @@ fn produce(volume: Option<&Volume>, originals: &Originals<'_>) -> Result<Taken, 
             }
         }
     }
+    originals.blobs.settle()?;
     taken.produced = files.into_values().collect();
     Ok(taken)
 }
@@ -125,7 +124,7 @@ fn patched(
                 Some(executable) => executable,
                 None => is_executable(originals, &file.path).map_err(failed)?,
             };
-            let stored = originals.blobs.put(&content, executable)?;
+            let stored = originals.blobs.write(&content, executable)?;
             Ok(Produced::File(file.path, stored))
         }
     });

@@ -45,6 +45,18 @@ pub struct Sight<'a> {
 pub struct SightError(#[from] io::Error);
 
 impl Workshop {
+    /// What a job sees over the project, the lowest first; and the layer among it that hides what must not be seen,
+    /// which stays as long as it is held.
+    pub(super) fn seen(
+        &self,
+        sight: &Sight<'_>,
+    ) -> Result<(Option<Layer>, Vec<PathBuf>), SightError> {
+        let hidden = self.hidden(sight)?;
+        let mut layers = sight.layers.to_vec();
+        layers.extend(hidden.iter().map(|layer| layer.dir().to_owned()));
+        Ok((hidden, layers))
+    }
+
     /// A layer that hides what must not be seen; none where nothing is hidden.
     pub(super) fn hidden(&self, sight: &Sight<'_>) -> Result<Option<Layer>, SightError> {
         if sight.hidden.is_empty() {

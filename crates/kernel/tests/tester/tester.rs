@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    fluffy_sandbox::sandbox_init()
+    fluffy_sandbox::sandbox_init(&[])
 }

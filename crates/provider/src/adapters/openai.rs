@@ -123,11 +123,6 @@ pub(crate) fn text<'a>(value: &'a Value, place: &str) -> &'a str {
     at(value, place).as_str().unwrap_or_default()
 }
 
-/// The count at a place; none is zero.
-pub(crate) fn count(value: &Value, place: &str) -> u64 {
-    at(value, place).as_u64().unwrap_or_default()
-}
-
 /// The elements of the list at a place; none where there is no list.
 pub(crate) fn list<'a>(value: &'a Value, place: &str) -> &'a [Value] {
     at(value, place).as_array().map(Vec::as_slice).unwrap_or_default()

@@ -5,11 +5,11 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::adapters::openai::{self, at, count, list, text};
+use crate::adapters::openai::{self, at, list, text};
 use crate::adapters::openai_calls::OpenCalls;
 use crate::adapters::openai_chat::{DETAILS, EXTRAS, THOUGHTS};
 use crate::adapters::openai_refusal::{error_in, truncated};
-use crate::adapters::wire::hold;
+use crate::adapters::wire::{count, hold};
 use crate::{Decoder, Names, ProviderError, SseEvent, StopReason, StreamEvent, Usage};
 
 /// The error of a server that found a call not to fit its tool: the model's fault, which it may mend.

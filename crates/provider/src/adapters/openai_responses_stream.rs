@@ -5,9 +5,10 @@
 
 use serde_json::{Map, Value};
 
-use crate::adapters::openai::{self, at, count, list, text};
+use crate::adapters::openai::{self, at, list, text};
 use crate::adapters::openai_calls::OpenCalls;
 use crate::adapters::openai_refusal::{error_in, truncated};
+use crate::adapters::wire::count;
 use crate::{
     Decoder, MAX_TURN_CALLS, Names, ProviderError, SseEvent, StopReason, StreamEvent, Usage,
 };

@@ -60,14 +60,9 @@ pub(super) struct Gear {
     pub(super) tasks: Vec<OwnedFd>,
 }
 
-/// Sets sandboxes up, as the kernel at the other end of the standard input says, until that ends.
-pub fn sandbox_init() -> ExitCode {
-    sandbox_init_with(&[])
-}
-
-/// The same in a program that has these guests: they are not executed, because the process that is to become one is
-/// this program already. Every other job is.
-pub fn sandbox_init_with(guests: &[Guest]) -> ExitCode {
+/// Sets sandboxes up, as the kernel at the other end of the standard input says, until that ends. The guests of this
+/// program are not executed, because the process that is to become one is this program already. Every other job is.
+pub fn sandbox_init(guests: &[Guest]) -> ExitCode {
     if sys::close_inherited().is_err() {
         return ExitCode::FAILURE;
     }

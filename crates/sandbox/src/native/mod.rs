@@ -37,7 +37,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::config::Config;
-use crate::job::{Job, Outcome, Watcher};
+use crate::job::Job;
 use crate::runtime::{Health, Runtime, RuntimeError, Sandbox, Swept};
 use crate::volume::{Store, Volume};
 
@@ -49,7 +49,7 @@ use self::plan::{Surroundings, plan};
 use self::sandbox::NativeSandbox;
 use self::system::System;
 
-pub use self::init::{sandbox_init, sandbox_init_with};
+pub use self::init::sandbox_init;
 pub use self::payload::Guest;
 
 /// What the driver is told when it is opened.
@@ -101,13 +101,6 @@ impl Native {
         }
         Ok(Self { shared: Arc::new(shared) })
     }
-
-    fn make(&self, config: Config, job: Job) -> Result<NativeSandbox, RuntimeError> {
-        if self.shared.system.is_root_alone {
-            return Err(why::root_alone());
-        }
-        NativeSandbox::new(Arc::clone(&self.shared), config, job)
-    }
 }
 
 impl Runtime for Native {
@@ -144,16 +137,10 @@ impl Runtime for Native {
     }
 
     fn create(&self, config: Config, job: Job) -> Result<Box<dyn Sandbox>, RuntimeError> {
-        Ok(Box::new(self.make(config, job)?))
-    }
-
-    fn run(
-        &self,
-        config: Config,
-        job: Job,
-        watcher: Arc<dyn Watcher>,
-    ) -> Result<Outcome, RuntimeError> {
-        self.make(config, job)?.run_through(watcher)
+        if self.shared.system.is_root_alone {
+            return Err(why::root_alone());
+        }
+        Ok(Box::new(NativeSandbox::new(Arc::clone(&self.shared), config, job)?))
     }
 
     fn sweep(&self) -> Swept {

@@ -77,13 +77,6 @@ impl NativeSandbox {
         Ok(Self { id, shared, group, life: Arc::new((Mutex::new(life), Condvar::new())) })
     }
 
-    /// Its whole life on the calling thread: nobody else knows of it, so no other thread has to be woken.
-    pub(super) fn run_through(self, watcher: Arc<dyn Watcher>) -> Result<Outcome, RuntimeError> {
-        let plan = self.life().plan.take();
-        let (config, job) = plan.ok_or(RuntimeError::State(State::Creating))?;
-        self.begin(&config, job, watcher)?.watch()
-    }
-
     fn life(&self) -> MutexGuard<'_, Life> {
         lock(&self.life.0)
     }

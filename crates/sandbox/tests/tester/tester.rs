@@ -25,7 +25,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.first().map(String::as_str) {
-        Some("sandbox-init") => return fluffy_sandbox::sandbox_init_with(&guest::GUESTS),
+        Some("sandbox-init") => return fluffy_sandbox::sandbox_init(&guest::GUESTS),
         Some("attack") => attack::run(&args[1..]),
         Some("drive") => drive::run(asked()),
         Some("control") => control::run(asked()),

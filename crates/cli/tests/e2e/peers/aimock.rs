@@ -115,7 +115,8 @@ fn remote(aimock: &Aimock, vendor: Vendor, key: &str) -> Remote {
     };
     let (name, before) = endpoint.protocol.adapter().key_header();
     let headers = vec![(name.to_owned(), Secret::new(format!("{before}{key}")))];
-    let model = Model { name: vendor.model().to_owned(), context_window: 100_000, prices: None };
+    let model =
+        Model { name: vendor.model().to_owned(), context_window: 100_000, ..Model::default() };
     Remote::new(Box::new(ProviderGuests(host)), endpoint, headers, model)
 }
 

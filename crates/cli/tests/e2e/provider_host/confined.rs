@@ -164,8 +164,11 @@ fn a_program_that_is_no_provider_host_is_an_error() {
             frame_bytes: fluffy_provider::MAX_HOST_FRAME_BYTES,
             watcher: std::sync::Arc::new(()),
         };
-        let model =
-            fluffy_provider::Model { name: "m".to_owned(), context_window: 1, prices: None };
+        let model = fluffy_provider::Model {
+            name: "m".to_owned(),
+            context_window: 1,
+            ..Default::default()
+        };
         let guests = Box::new(super::ProviderGuests(host));
         let remote = fluffy_provider::Remote::new(guests, scene.endpoint, vec![], model);
         let error = turn(&remote).unwrap_err().to_string();

@@ -84,7 +84,7 @@ impl Scene {
             watcher: Arc::clone(&self.records) as Arc<dyn Watcher>,
         };
         let headers = vec![("authorization".to_owned(), Secret::new(format!("Bearer {KEY}")))];
-        let model = Model { name: "m".to_owned(), context_window: 100_000, prices: None };
+        let model = Model { name: "m".to_owned(), context_window: 100_000, ..Model::default() };
         Remote::new(Box::new(ProviderGuests(host)), self.endpoint.clone(), headers, model)
     }
 }

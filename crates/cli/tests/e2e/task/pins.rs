@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
-use fluffy_agent::{Agent, Caps, Conversation, Outcome, SessionBench, Spent, SystemWaiter};
-use fluffy_base::SessionId;
+use fluffy_agent::{Agent, Caps, Conversation, Outcome, SessionBench, Spent};
+use fluffy_base::{SessionId, SystemWaiter};
 use fluffy_kernel::{
     CommitOptions, GitOptions, KernelConfig, Registry, Session, SessionConfig, WorkshopOptions,
 };

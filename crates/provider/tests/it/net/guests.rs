@@ -88,7 +88,7 @@ fn scene(scripts: &[&[Does]]) -> (Remote, Scripted) {
         patience: Patience::default(),
     };
     let headers = vec![("authorization".to_owned(), Secret::new("the key".to_owned()))];
-    let model = Model { name: "m".to_owned(), context_window: 1, prices: None };
+    let model = Model { name: "m".to_owned(), context_window: 1, ..Model::default() };
     (Remote::new(Box::new(scene.clone()), endpoint, headers, model), scene)
 }
 

@@ -50,7 +50,7 @@ pub(crate) fn remote(endpoint: Endpoint) -> Remote {
 /// A provider at an endpoint, through this way.
 pub(crate) fn through(endpoint: Endpoint, dial: Dial) -> Remote {
     let headers = vec![("authorization".to_owned(), Secret::new(format!("Bearer {KEY}")))];
-    let model = Model { name: "m".to_owned(), context_window: 100_000, prices: None };
+    let model = Model { name: "m".to_owned(), context_window: 100_000, ..Model::default() };
     Remote::new(Box::new(Threads(dial)), endpoint, headers, model)
 }
 
