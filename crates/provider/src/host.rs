@@ -203,7 +203,7 @@ impl Host {
 
     /// An answer that is a success.
     fn send(&self, ask: Ask) -> Result<Reply, ProviderError> {
-        let reply = self.http.send(ask)?;
+        let reply = self.http.send(&ask)?;
         if (200..300).contains(&reply.status) {
             return Ok(reply);
         }

@@ -12,6 +12,7 @@
 use std::fmt;
 use std::io::{self, Read as _, Write as _};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use fluffy_base::Secret;
@@ -47,6 +48,8 @@ pub(crate) struct Http {
     url: BaseUrl,
     patience: Patience,
     headers: Vec<(HeaderName, HeaderValue)>,
+    /// How often a connection was asked for.
+    dialled: Arc<AtomicUsize>,
 }
 
 /// An answer whose body is still to be read.
@@ -87,18 +90,32 @@ impl Http {
             .timeout_recv_response(ms(first_byte_ms))
             .build();
         let idle = Duration::from_millis(idle_ms);
-        let connector = Road { dial, url: endpoint.url.clone(), tls, idle, connect_ms };
+        let dialled = Arc::<AtomicUsize>::default();
+        let url = endpoint.url.clone();
+        let connector = Road { dial, url, tls, idle, connect_ms, dialled: Arc::clone(&dialled) };
         let headers = headers.iter().map(|(name, value)| secret_header(name, value));
         Ok(Self {
             agent: Agent::with_parts(config, connector, Nowhere),
             url: endpoint.url.clone(),
             patience: endpoint.patience,
             headers: headers.collect::<Result<_, _>>()?,
+            dialled,
         })
     }
 
-    /// Sends a request and waits for the head of the answer.
-    pub(crate) fn send(&self, ask: Ask) -> Result<Reply, ProviderError> {
+    /// Sends a request and waits for the head of the answer. A host may hang up on a kept connection just when it
+    /// is used again; that says nothing of the host, and the request goes out once more on a connection of its own.
+    pub(crate) fn send(&self, ask: &Ask) -> Result<Reply, ProviderError> {
+        let before = self.dialled.load(Ordering::Relaxed);
+        match self.send_once(ask) {
+            Err(ProviderError::Network(_)) if self.dialled.load(Ordering::Relaxed) == before => {
+                self.send_once(ask)
+            }
+            other => other,
+        }
+    }
+
+    fn send_once(&self, ask: &Ask) -> Result<Reply, ProviderError> {
         let unfit = |error: ureq::http::Error| {
             ProviderError::Refused(format!("the request cannot be written: {error}"))
         };
@@ -108,13 +125,13 @@ impl Http {
         if ask.body.is_some() {
             request = request.header("content-type", "application/json");
         }
-        for (name, value) in ask.headers {
-            request = request.header(name, value);
+        for (name, value) in &ask.headers {
+            request = request.header(*name, value);
         }
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }
-        let answered = match ask.body {
+        let answered = match ask.body.as_deref() {
             Some(body) => self.agent.run(request.body(body).map_err(unfit)?),
             None => self.agent.run(request.body(()).map_err(unfit)?),
         };
@@ -254,6 +271,7 @@ struct Road {
     tls: Option<Arc<ClientConfig>>,
     idle: Duration,
     connect_ms: u64,
+    dialled: Arc<AtomicUsize>,
 }
 
 impl fmt::Debug for Road {
@@ -270,6 +288,7 @@ impl Connector for Road {
         _: &ConnectionDetails<'_>,
         _: Option<()>,
     ) -> Result<Option<Line>, ureq::Error> {
+        self.dialled.fetch_add(1, Ordering::Relaxed);
         let until = after(self.connect_ms);
         let failed = |error: ProviderError| ureq::Error::Other(Box::new(error));
         let tunnel = Tunnel::open(&self.dial, &self.url, until).map_err(failed)?;

@@ -1,6 +1,7 @@
 //! Honest servers: what they are sent, and what becomes of what they answer.
 
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fluffy_provider::{Endpoint, ProviderError, StopReason};
 use fluffy_testkit::server::{Identity, Server, Then, answer};
@@ -46,6 +47,23 @@ fn a_connection_that_the_server_closed_meanwhile_is_not_used_again() {
         server.wait_for_ends(count);
     }
     assert_eq!(server.connections(), 3);
+}
+
+#[test]
+fn a_connection_that_ends_when_it_is_used_again_costs_nothing() {
+    let asked = AtomicUsize::new(0);
+    let server = Server::start(Identity::Proper, move |_, peer| {
+        if asked.fetch_add(1, Ordering::Relaxed) == 1 {
+            return Then::Reset;
+        }
+        stream(peer, &[&says("a"), ENDS]);
+        Then::Keep
+    });
+    let remote = at(&server);
+    for _ in 0..3 {
+        assert_eq!(turn(&remote).unwrap().text, "a");
+    }
+    assert_eq!((server.connections(), server.asked().len()), (2, 4));
 }
 
 #[test]
