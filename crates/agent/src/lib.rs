@@ -34,5 +34,5 @@ pub use conversation::Conversation;
 pub use notes::{MAX_NOTE_BYTES, MAX_NOTES_BYTES};
 pub use outcome::{Ended, Outcome};
 pub use prompt::{MAX_FIRST_REQUEST_BYTES, MAX_SYSTEM_BYTES};
-pub use session::{ResumeError, Resumed, SessionBench, Spending, spending, transcript};
+pub use session::{ResumeError, Resumed, Said, SessionBench, Spending, said, spending, transcript};
 pub use tools::MAX_TOOLS_BYTES;

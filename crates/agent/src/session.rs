@@ -162,6 +162,34 @@ pub fn spending(stored: &StoredSession) -> Result<Spending, ResumeError> {
     Ok(spending)
 }
 
+/// What a model said in one turn of a session.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Said {
+    /// Its words.
+    pub text: String,
+    /// What it asked for.
+    pub calls: Vec<Call>,
+    /// Tokens.
+    pub usage: Usage,
+    /// What it cost in millionths of a dollar, where the price is known.
+    pub cost: Option<u64>,
+}
+
+/// What a model said in a session, turn by turn.
+pub fn said(stored: &StoredSession) -> Result<Vec<Said>, ResumeError> {
+    let turns = stored.turns.iter().enumerate().map(|(at, record)| {
+        let Kept { message, usage, cost, .. } = Kept::deserialize(&record.turn)
+            .map_err(|source| ResumeError { turn: at + 1, source })?;
+        let (text, calls) = match message {
+            Message::Assistant { text, calls, .. } => (text, calls),
+            Message::User { text } => (text, Vec::new()),
+            Message::Results { .. } => (String::new(), Vec::new()),
+        };
+        Ok(Said { text, calls, usage, cost })
+    });
+    turns.collect()
+}
+
 /// The lines of a session's transcript, the header first.
 pub fn transcript(stored: &StoredSession) -> Result<Vec<String>, ResumeError> {
     let mut lines = vec![header()];

@@ -3,7 +3,7 @@
 //! Each event is one line of JSON for programs and one piece of rendering for people. The names and fields
 //! are an interface: they change only with [`EVENT_VERSION`].
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::Usd;
@@ -12,7 +12,7 @@ use crate::Usd;
 pub const EVENT_VERSION: u64 = 1;
 
 /// Something that a watcher of a task is told.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type")]
 pub enum Event {
     /// A session begins, or goes on.
@@ -29,7 +29,7 @@ pub enum Event {
         /// Digest of the policy in force.
         policy: String,
         /// What the model is shown from the beginning, by path: the project's own notes, and what was pinned.
-        #[serde(skip_serializing_if = "Vec::is_empty")]
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
         notes: Vec<String>,
     },
     /// The work stands elsewhere.
@@ -167,6 +167,12 @@ pub enum Event {
         /// The how many-th time it will be asked again.
         attempt: u32,
     },
+    /// The kernel's process ended in the middle of the session and was started again; the session goes on.
+    #[serde(rename = "kernel.restarted")]
+    KernelRestarted {
+        /// The how many-th time.
+        attempt: u32,
+    },
     /// The task is done.
     #[serde(rename = "task.completed")]
     TaskCompleted {
@@ -192,12 +198,12 @@ pub enum Event {
 }
 
 /// A file that a merge changed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MergedFile {
     /// Its path.
     pub path: String,
     /// `added`, `modified` or `deleted`.
-    pub change: &'static str,
+    pub change: String,
 }
 
 /// Someone who watches a task. Called from whichever thread it happens in, and quick: what it is told has
@@ -244,7 +250,7 @@ mod tests {
     #[test]
     fn what_is_absent_is_left_out() {
         let event = Event::MergeCompleted {
-            files: vec![MergedFile { path: "a".to_owned(), change: "added" }],
+            files: vec![MergedFile { path: "a".to_owned(), change: "added".to_owned() }],
             commit: None,
         };
         let line: Value = serde_json::from_str(&event.line(0, 0)).unwrap();

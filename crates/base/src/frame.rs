@@ -101,6 +101,14 @@ impl FrameDecoder {
         }
     }
 
+    /// How many bytes of memory the unfinished frame takes.
+    pub fn held(&self) -> usize {
+        match &self.reading {
+            Reading::Header(bytes) | Reading::Payload { bytes, .. } => bytes.capacity(),
+            Reading::Refused(_) => 0,
+        }
+    }
+
     /// Whether the stream may end here, between two frames.
     pub fn finish(&self) -> Result<(), FrameError> {
         match &self.reading {

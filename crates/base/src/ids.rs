@@ -85,6 +85,10 @@ id! {
     KernelId, "kernel"
 }
 id! {
+    /// One client of a kernel: it stays the same when the client connects again with its token.
+    ClientId, "client"
+}
+id! {
     /// One session: from a boot to its halt or its orderly end.
     SessionId, "session"
 }

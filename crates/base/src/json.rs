@@ -7,6 +7,7 @@
 //! holds a number that its canonical text would change, a duplicate key or more than [`MAX_DEPTH`]
 //! levels.
 
+use std::cell::Cell;
 use std::fmt;
 
 use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
@@ -107,10 +108,17 @@ impl Serialize for Json {
 
 /// Reads a JSON text without forgiving duplicate keys, inexact numbers or deep nesting.
 pub(crate) fn parse_strict(text: &[u8]) -> Result<Value, JsonError> {
+    parse_bounded(text, usize::MAX)
+}
+
+/// The same, with a limit on how many values and members there may be: a few bytes of text can be a hundred
+/// times as many in memory.
+pub(crate) fn parse_bounded(text: &[u8], max_values: usize) -> Result<Value, JsonError> {
     let text = std::str::from_utf8(text)
         .map_err(|error| JsonError::Encoding { position: error.valid_up_to() })?;
     let mut reader = serde_json::Deserializer::from_str(text);
-    let value = Strict { depth: 0 }.deserialize(&mut reader).map_err(syntax)?;
+    let left = Cell::new(max_values);
+    let value = Strict { depth: 0, left: &left }.deserialize(&mut reader).map_err(syntax)?;
     reader.end().map_err(syntax)?;
     Ok(value)
 }
@@ -180,11 +188,27 @@ fn double(n: f64) -> Result<Number, String> {
 }
 
 /// Builds a [`Value`] and refuses what `serde_json` would forgive.
-struct Strict {
+#[derive(Clone, Copy)]
+struct Strict<'a> {
     depth: usize,
+    /// How many values there may still be.
+    left: &'a Cell<usize>,
 }
 
-impl<'de> DeserializeSeed<'de> for Strict {
+impl Strict<'_> {
+    /// What is to be read one level further down.
+    fn below<E: de::Error>(self) -> Result<Self, E> {
+        Ok(Self { depth: too_deep(self.depth).map_err(E::custom)?, ..self })
+    }
+
+    fn count<E: de::Error>(self) -> Result<Self, E> {
+        let left = self.left.get().checked_sub(1).ok_or_else(|| E::custom("too many values"))?;
+        self.left.set(left);
+        Ok(self)
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Strict<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -192,7 +216,7 @@ impl<'de> DeserializeSeed<'de> for Strict {
     }
 }
 
-impl<'de> Visitor<'de> for Strict {
+impl<'de> Visitor<'de> for Strict<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -228,23 +252,25 @@ impl<'de> Visitor<'de> for Strict {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
-        let depth = too_deep(self.depth).map_err(de::Error::custom)?;
+        let below = self.below()?;
         let mut items = Vec::new();
-        while let Some(item) = seq.next_element_seed(Strict { depth })? {
+        while let Some(item) = seq.next_element_seed(below)? {
+            below.count()?;
             items.push(item);
         }
         Ok(Value::Array(items))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
-        let depth = too_deep(self.depth).map_err(de::Error::custom)?;
+        let below = self.below()?;
         let mut members = Map::new();
         while let Some(key) = map.next_key::<String>()? {
             if members.contains_key(&key) {
                 let key = crate::text::Excerpt::new(&key, 100);
                 return Err(de::Error::custom(format!("key `{key}` stands twice")));
             }
-            members.insert(key, map.next_value_seed(Strict { depth })?);
+            members.insert(key, map.next_value_seed(below)?);
+            below.count()?;
         }
         Ok(Value::Object(members))
     }

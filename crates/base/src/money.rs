@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// An amount of US dollars in millionths. Shown and written as a decimal number with two decimals at least:
 /// `0.0123`.
@@ -18,6 +18,17 @@ impl Usd {
     /// The amount in millionths.
     pub const fn micros(self) -> u64 {
         self.0
+    }
+
+    /// A decimal number, such as `0.5`. Digits beyond millionths are refused, not rounded.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+        let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        if whole.is_empty() || part.len() > 6 || !digits(whole) || !digits(part) {
+            return None;
+        }
+        let whole = whole.parse::<u64>().ok()?.checked_mul(1_000_000)?;
+        whole.checked_add(format!("{part:0<6}").parse::<u64>().ok()?).map(Self)
     }
 
     /// The sum of two.
@@ -41,6 +52,13 @@ impl Serialize for Usd {
     }
 }
 
+impl<'de> Deserialize<'de> for Usd {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'_, str>::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| de::Error::custom("not an amount of US dollars"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,7 +70,15 @@ mod tests {
         let expected =
             ["0.00", "0.000001", "0.012345", "0.50", "1.25", "3.00", "18446744073709.551615"];
         assert_eq!(told, expected);
-        assert_eq!(serde_json::to_string(&Usd::from_micros(10_000)).unwrap(), "\"0.01\"");
+        for (text, micros) in
+            expected.iter().zip([0, 1, 12_345, 500_000, 1_250_000, 3_000_000, u64::MAX])
+        {
+            assert_eq!(Usd::parse(text), Some(Usd::from_micros(micros)));
+        }
+        let written = serde_json::to_string(&Usd::from_micros(10_000)).unwrap();
+        assert_eq!(written, "\"0.01\"");
+        assert_eq!(serde_json::from_str::<Usd>(&written).unwrap(), Usd::from_micros(10_000));
+        assert!(serde_json::from_str::<Usd>("\"0.0000001\"").is_err());
         assert_eq!(Usd::from_micros(u64::MAX).plus(Usd::from_micros(1)).micros(), u64::MAX);
     }
 }

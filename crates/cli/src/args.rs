@@ -1,5 +1,6 @@
 //! What was typed.
 
+mod config;
 mod policy;
 mod provider;
 mod sandbox;
@@ -11,12 +12,13 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use fluffy_kernel::{DualChannel, EvidenceFirst, Permissive, Strict, Variant};
 
+pub(crate) use self::config::{ConfigCommand, GetArgs, ListArgs, SetArgs, UnsetArgs, Whose};
 pub(crate) use self::policy::{
-    CheckArgs, ConfigCommand, ExplainArgs, PolicyCommand, ShowArgs, TestArgs, UpdateArgs,
+    CheckArgs, ExplainArgs, PolicyCommand, ShowArgs, TestArgs, UpdateArgs,
 };
 pub(crate) use self::provider::{AuthCommand, ModelsArgs};
 pub(crate) use self::sandbox::{NetName, RunArgs, SandboxCommand};
-pub(crate) use self::session::{ExportSessionArgs, ResumeArgs, SessionCommand};
+pub(crate) use self::session::{ExportForm, ExportSessionArgs, ResumeArgs, SessionCommand};
 pub(crate) use self::task::{CapArgs, DemoArgs, LanguageName, TaskArgs, with_run, with_tip};
 
 /// An AI programming CLI in which the model proposes and a kernel disposes.
@@ -56,7 +58,7 @@ pub(crate) enum Command {
     /// Run commands in a sandbox
     #[command(subcommand)]
     Sandbox(SandboxCommand),
-    /// Set a project up
+    /// Set a project up; read and change settings
     #[command(subcommand)]
     Config(ConfigCommand),
     /// Tell what this machine offers and what is missing
@@ -68,6 +70,9 @@ pub(crate) enum Command {
     },
     /// Write the manual page to the standard output
     Man,
+    /// Start the kernel of a project and keep it alive
+    #[command(hide = true)]
+    Boot,
     /// Change one file, for the kernel at the other end of the pipes
     #[command(hide = true)]
     FileHost,
@@ -92,6 +97,21 @@ pub(crate) enum KernelCommand {
         #[arg(default_value = "halted by the user")]
         reason: String,
     },
+    /// End the process that works for this project, if nothing is under way
+    Stop,
+    /// Work for the clients of one project, for the bootstrap at the other end of the standard input
+    #[command(hide = true)]
+    Serve(ServeArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ServeArgs {
+    /// Where to listen
+    #[arg(long, value_name = "PATH")]
+    pub(crate) socket: PathBuf,
+    /// End after so many seconds without clients and work
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) idle: u64,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -128,6 +148,8 @@ pub(crate) enum AuditCommand {
     Export(ExportArgs),
     /// Prove that an entry is in the ledger, or that the ledger continues an earlier state
     Prove(ProveArgs),
+    /// Archive completed days, and delete what is past its retention; every start does it once a day
+    Rotate,
     /// Replace the signing key; the rotation is an entry that both keys signed
     RotateKey,
 }

@@ -5,20 +5,20 @@ use std::sync::Arc;
 use fluffy_agent::{Agent, Caps as AgentCaps, Ended, Outcome as LoopOutcome, SessionBench, Spent};
 use fluffy_base::{Event, Observer, SessionId, SystemWaiter};
 use fluffy_kernel::{
-    CommitOptions, Driver, GitOptions, Reviewer, Session, SessionConfig, SessionError,
+    Cancel, CommitOptions, Driver, GitOptions, Reviewer, Session, SessionConfig, SessionError,
     StoredSession, WorkshopOptions,
 };
 use fluffy_provider::{Provider, ProviderError};
 use fluffy_sandbox::Runtime;
-use fluffy_workflow::Conventions;
+use fluffy_workflow::{Access, Conventions, Mode};
 
-use crate::commands::run::{Caps, Done, Ending, Outcome, RunRequest};
+use crate::commands::run::{Caps, Done, Ending, Outcome};
 use crate::environment::Environment;
 use crate::explain::CliError;
-use crate::interrupt::Stop;
+use crate::interrupt::{How, Stop};
 use crate::place::Place;
-use crate::project_config::ProjectConfig;
-use crate::providers::{Choice, Chosen};
+use crate::providers::{Chosen, ModelSource};
+use crate::settings::Settings;
 use crate::toolchains;
 
 /// A task's surroundings.
@@ -27,22 +27,40 @@ pub(crate) struct Scene<'a> {
     pub(crate) environment: &'a Environment,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) reviewer: Arc<dyn Reviewer>,
+    /// What makes the sandboxes.
+    pub(crate) runtime: Arc<dyn Runtime>,
+    /// What is told of the session before anybody else is.
+    pub(crate) met: &'a dyn Fn(&Session),
+}
+
+/// A task as it was meant.
+pub(crate) struct Task<'a> {
+    /// What is to be done.
+    pub(crate) text: &'a str,
+    /// How strictly to work.
+    pub(crate) mode: Mode,
+    /// Whether anything may be written.
+    pub(crate) access: Access,
+    /// Files to be kept before the model's eyes.
+    pub(crate) pins: &'a [String],
 }
 
 /// Drives a new task to its end.
-pub(crate) fn drive(
-    request: &RunRequest,
+pub(crate) fn begin(
+    task: &Task<'_>,
+    caps: Caps,
+    model: ModelSource,
     scene: &Scene<'_>,
     stop: &Stop,
 ) -> Result<Outcome, CliError> {
-    let chosen = request.choice.open(scene.place, scene.environment, 0)?;
+    let chosen = model.open(scene.place, &scene.runtime, 0)?;
     let provider = &*chosen.provider;
     let config = scene.config()?;
-    let session = match Session::begin(config, &request.task, request.mode, request.access) {
+    let session = match Session::begin(config, task.text, task.mode, task.access) {
         Err(SessionError::Mode(why)) => return Ok(mode_refused(&why)),
         begun => begun?,
     };
-    if let Err(error) = request.pins.iter().try_for_each(|path| session.pin(path)) {
+    if let Err(error) = task.pins.iter().try_for_each(|path| session.pin(path)) {
         session.close()?;
         return Err(error.into());
     }
@@ -50,25 +68,21 @@ pub(crate) fn drive(
     session.start()?;
     let bench = SessionBench::new(&session).priced(provider.prices());
     let mut conversation = bench.conversation();
-    let agent = agent(&bench, provider, scene, request.caps, Spent::default());
-    let ended = agent.run(&mut conversation, Some(&request.task));
+    let agent = agent(&bench, provider, scene, caps, Spent::default());
+    let ended = agent.run(&mut conversation, Some(task.text));
     finish(session, ended)
 }
 
 /// Goes on with a session.
 pub(crate) fn resume(
     id: &SessionId,
-    choice: Choice,
+    model: ModelSource,
     caps: Caps,
     scene: &Scene<'_>,
     stop: &Stop,
 ) -> Result<Outcome, CliError> {
     let (session, stored) = Session::resume(scene.config()?, id.clone())?;
-    let choice = match &stored.driver {
-        Some(driver) => choice.or_recorded(&driver.provider, &driver.model),
-        None => choice,
-    };
-    let chosen = choice.open(scene.place, scene.environment, stored.turns.len())?;
+    let chosen = model.open(scene.place, &scene.runtime, stored.turns.len())?;
     let provider = &*chosen.provider;
     scene.introduce(&session, &chosen, stop)?;
     let bench = SessionBench::new(&session).priced(provider.prices());
@@ -81,7 +95,8 @@ pub(crate) fn resume(
 
 /// What a session of the ledger is, without waking it.
 pub(crate) fn stored(place: &Place, id: &str) -> Result<StoredSession, CliError> {
-    Ok(StoredSession::read(&crate::commands::ledger_file(place)?, id)?)
+    let key = place.existing_key()?.ok_or(CliError::NoLedger)?;
+    Ok(StoredSession::prove(&place.layout(), key.verifying_key(), id)?.0)
 }
 
 fn agent<'a>(
@@ -99,11 +114,9 @@ impl Scene<'_> {
     /// What a session is made of here.
     pub(crate) fn config(&self) -> Result<SessionConfig, CliError> {
         let (place, environment) = (self.place, self.environment);
-        let runtime: Arc<dyn Runtime> = Arc::new(place.sandboxes(environment)?);
-        // Nothing runs outside of a sandbox, so a task does not begin without one.
-        runtime.ping()?;
-        let settings = ProjectConfig::find(place)?;
-        let mut kernel = crate::commands::kernel(place, None)?;
+        let runtime = Arc::clone(&self.runtime);
+        let settings = Settings::load(place, environment)?;
+        let mut kernel = crate::commands::kernel(place, environment, None)?;
         kernel.reviewer = Some(Box::new(Arc::clone(&self.reviewer)));
         let home = environment.home.clone();
         Ok(SessionConfig {
@@ -117,12 +130,12 @@ impl Scene<'_> {
             },
             sessions: place.sessions(),
             conventions: Conventions::with(settings.test_files()?),
-            test_command: settings.test_command(),
-            test_coverage: settings.test_coverage()?,
+            test_command: settings.list("test.command").map(<[String]>::to_vec),
+            test_coverage: settings.test_coverage(),
             git: GitOptions { program: None, home, config_home: None },
             commits: CommitOptions {
                 hooks: settings.hooks(),
-                author: settings.author()?,
+                author: settings.author(),
                 overrides: environment.git_identity.clone(),
             },
             observer: Arc::clone(&self.observer),
@@ -136,10 +149,11 @@ impl Scene<'_> {
         Chosen { provider, spec }: &Chosen,
         stop: &Stop,
     ) -> Result<(), CliError> {
+        (self.met)(session);
         let model = provider.model().to_owned();
         session.driven_by(&Driver { provider: spec.to_string(), model })?;
         let cancel = session.cancel_handle();
-        stop.calls(move || cancel.cancel());
+        stop.calls(move |how| end(&cancel, how));
         let pins = session.pins().into_iter().map(|pin| pin.path.to_string());
         let notes = session.outline().notes.into_iter().map(|(path, _)| path);
         self.observer.notice(Event::SessionStarted {
@@ -151,6 +165,14 @@ impl Scene<'_> {
             notes: notes.chain(pins).collect(),
         });
         Ok(())
+    }
+}
+
+/// Ends what a session does.
+pub(crate) fn end(cancel: &Cancel, how: How) {
+    match how {
+        How::Gently => cancel.cancel_after_this(),
+        How::Now => cancel.cancel(),
     }
 }
 

@@ -20,6 +20,8 @@ pub(crate) struct Environment {
     pub(crate) proxy: Option<Secret>,
     /// What is reached without it.
     pub(crate) no_proxy: Vec<String>,
+    /// The variables that may be settings of ours: those that begin with `FLUFFY_`.
+    pub(crate) settings: Vec<(String, OsString)>,
     pub(crate) path: Option<OsString>,
     pub(crate) no_color: bool,
     /// Whether the terminal says that it can do nothing but write.
@@ -60,6 +62,10 @@ impl Environment {
             session_bus: text("DBUS_SESSION_BUS_ADDRESS"),
             proxy: either("HTTPS_PROXY", "https_proxy").map(Secret::new),
             no_proxy: either("NO_PROXY", "no_proxy").map(listed).unwrap_or_default(),
+            settings: std::env::vars_os()
+                .filter_map(|(name, text)| Some((name.into_string().ok()?, text)))
+                .filter(|(name, _)| name.starts_with("FLUFFY_"))
+                .collect(),
             path: std::env::var_os("PATH"),
             no_color: std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()),
             dumb_terminal: std::env::var_os("TERM").is_some_and(|value| value == "dumb"),
@@ -68,6 +74,44 @@ impl Environment {
             executable: std::env::current_exe().ok(),
             program: std::env::args().next().unwrap_or_else(|| "fluffy".to_owned()),
         }
+    }
+
+    /// The same but for what is secret, and what matters to a client only.
+    pub(crate) fn parts(&self) -> Self {
+        Self {
+            home: self.home.clone(),
+            state_home: self.state_home.clone(),
+            config_home: self.config_home.clone(),
+            runtime_dir: self.runtime_dir.clone(),
+            path: self.path.clone(),
+            temp: self.temp.clone(),
+            git_identity: self.git_identity.clone(),
+            current_dir: self.current_dir.clone(),
+            executable: self.executable.clone(),
+            program: self.program.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// What the project's kernel is given of it: where things lie, and nothing that is secret.
+    pub(crate) fn for_kernel(&self) -> impl Iterator<Item = (&'static str, OsString)> {
+        let dir = |dir: &Option<PathBuf>| dir.clone().map(PathBuf::into_os_string);
+        let given = [
+            ("HOME", dir(&self.home)),
+            ("XDG_STATE_HOME", dir(&self.state_home)),
+            ("XDG_CONFIG_HOME", dir(&self.config_home)),
+            ("XDG_RUNTIME_DIR", dir(&self.runtime_dir)),
+            ("TMPDIR", dir(&self.temp)),
+            ("PATH", self.path.clone()),
+        ];
+        given.into_iter().filter_map(|(name, value)| Some((name, value?)))
+    }
+
+    /// What git is told of the user, and what they set for us; their keys are nowhere near.
+    pub(crate) fn personal_files(&self) -> Vec<PathBuf> {
+        let git = [".gitconfig", ".config/git/config", ".config/git/ignore"];
+        let git = self.home.iter().flat_map(|home| git.map(|name| home.join(name)));
+        git.chain(self.config_dir().map(|dir| dir.join("config.yaml"))).collect()
     }
 
     /// Where the user's own settings lie; nowhere where there is no home.

@@ -5,14 +5,20 @@ use std::path::PathBuf;
 
 use fluffy_agent::ResumeError;
 use fluffy_base::{JsonError, RequestError};
-use fluffy_kernel::{KernelError, RegistryError, RestoreError, SessionError, StagingError};
+use fluffy_kernel::{
+    ArchiveError, BlobError, KernelError, ListenError, RegistryError, RestoreError, SessionError,
+    StagingError,
+};
 use fluffy_ledger::LedgerError;
 use fluffy_policy::PolicyError;
 use fluffy_provider::{ProviderError, TranscriptError};
 use fluffy_sandbox::harvest::{HarvestError, ReadError};
+use fluffy_sandbox::l1::L1Error;
 use fluffy_sandbox::{ConfigError, RuntimeError};
+use serde::{Deserialize, Serialize};
 
 use crate::providers::SetupError;
+use crate::settings::SettingError;
 use crate::task_text::TaskError;
 
 /// Exit code: done.
@@ -113,14 +119,23 @@ pub(crate) enum CliError {
     UnknownSession(String),
     #[error("several sessions begin with `{0}`")]
     AmbiguousSession(String),
+    #[error(transparent)]
+    Setting(#[from] SettingError),
     #[error("`{file}` cannot be used")]
     Settings { file: String, problem: String },
     #[error("the demo cannot run any tests here")]
     NoLanguage(String),
+    #[error("the kernel cannot be confined, and does not work without")]
+    Confinement(#[from] L1Error),
+    #[error("the kernel cannot listen for its clients")]
+    Listen(#[from] ListenError),
+    #[error("{}", .0.what)]
+    Told(Explained),
 }
 
 /// An error in the three parts a person needs.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Explained {
     pub(crate) what: String,
     pub(crate) why: String,
@@ -128,9 +143,24 @@ pub(crate) struct Explained {
     pub(crate) code: u8,
 }
 
+impl Explained {
+    /// A kernel that answers something else than it was asked.
+    pub(crate) fn confused() -> Self {
+        Self {
+            what: "the kernel of this project answered something else than it was asked".to_owned(),
+            why: "client and kernel do not fit together".to_owned(),
+            fix: "end the kernel: fluffy kernel stop; then try again".to_owned(),
+            code: FAILED,
+        }
+    }
+}
+
 impl CliError {
     /// What, why and fix.
     pub(crate) fn explained(&self) -> Explained {
+        if let Self::Told(explained) = self {
+            return explained.clone();
+        }
         let mut causes = Vec::new();
         let mut cause: Option<&dyn Error> = self.source();
         while let Some(error) = cause {
@@ -167,19 +197,20 @@ impl CliError {
             Self::NoProvider => "a task needs a model, and nobody is asked by default",
             Self::NoLanguage(_) => "its project is a real one, in a language that must be here",
             Self::Setup(error) => return error.why(),
+            Self::Setting(error) => return error.why(),
             Self::Provider(error) => error.why(),
             Self::NoSession => "no task was begun in this directory so far",
             Self::UnknownSession(_) => "no session of this project has that id",
             Self::AmbiguousSession(_) => "one session must be meant",
             Self::Session(error) => session_reason(error),
-            Self::Restore(RestoreError::Unknown(_)) => "the ledger has nothing of it",
-            Self::Restore(RestoreError::Gone(_)) => "what it needs to go on was taken away",
-            Self::Restore(RestoreError::Ledger(error)) => ledger_reason(error),
+            Self::Restore(error) => restore_reason(error),
             Self::Ledger(error) | Self::Kernel(KernelError::Ledger(error)) => ledger_reason(error),
             Self::Kernel(KernelError::NoRandomness) => "ids and salts need random bytes",
             Self::Kernel(KernelError::Extensions(_)) => {
                 "a policy is understood completely or not at all"
             }
+            // What was told is told on as it is.
+            Self::Told(told) => &told.why,
             // These have a cause of their own.
             Self::Project { .. }
             | Self::File { .. }
@@ -187,6 +218,8 @@ impl CliError {
             | Self::Policy(_)
             | Self::Proof { .. }
             | Self::Request(_)
+            | Self::Listen(_)
+            | Self::Confinement(_)
             | Self::Json(_)
             | Self::Registry(_)
             | Self::Sandbox(_)
@@ -195,7 +228,6 @@ impl CliError {
             | Self::Saving(_)
             | Self::Resume(_)
             | Self::Transcript { .. }
-            | Self::Restore(RestoreError::Entry { .. } | RestoreError::Workflow(_))
             | Self::Kernel(KernelError::State(_) | KernelError::Registry(_)) => {
                 "the operation failed"
             }
@@ -209,7 +241,7 @@ impl CliError {
             Self::NoCurrentDir => say("change to an existing directory, or use -C DIR", USAGE),
             Self::NoHome => say("set HOME, or XDG_STATE_HOME to an absolute path", USAGE),
             Self::Project { .. } | Self::NotADirectory(_) => {
-                say("name an existing directory with -C DIR", USAGE)
+                say("name a directory with -C DIR", USAGE)
             }
             Self::File { .. } => say("check that the file exists and may be used by you", FAILED),
             Self::Output(_) => say("check where the output goes", FAILED),
@@ -244,21 +276,22 @@ impl CliError {
                 USAGE,
             ),
             Self::Setup(error) => (error.fix(), USAGE),
+            Self::Setting(error) => error.remedy(),
             Self::Provider(error) => say(error.fix(), PROVIDER_FAILED),
             Self::NoSession => say("begin one: fluffy \"what is to be done\"", USAGE),
-            Self::UnknownSession(_)
-            | Self::AmbiguousSession(_)
-            | Self::Restore(RestoreError::Unknown(_)) => {
+            Self::UnknownSession(_) | Self::AmbiguousSession(_) => {
                 say("see which there are: fluffy session list", USAGE)
             }
             Self::Session(error) => session_remedy(error),
-            Self::Restore(_) | Self::Resume(_) => {
-                say("see what is damaged with: fluffy audit verify", DAMAGED)
-            }
+            Self::Restore(error) => restore_remedy(error),
+            Self::Resume(_) => say("see what is damaged with: fluffy audit verify", DAMAGED),
             Self::Transcript { .. } | Self::Settings { .. } => {
                 say("correct the file at the place named above", USAGE)
             }
             Self::NoLanguage(needed) => (format!("install {needed}"), FAILED),
+            Self::Confinement(error) => (confinement_remedy(error), NO_SANDBOX),
+            Self::Listen(_) => say("make its directory your own alone, or move it away", FAILED),
+            Self::Told(told) => (told.fix.clone(), told.code),
             Self::Halt(_) => say("end the process that runs the kernel", FAILED),
             Self::Ledger(error) => ledger_remedy(error),
             Self::Kernel(error) => kernel_remedy(error),
@@ -290,11 +323,59 @@ impl From<SessionError> for CliError {
     }
 }
 
+fn restore_reason(error: &RestoreError) -> &'static str {
+    match error {
+        RestoreError::Unknown(_) => "the ledger has nothing of it",
+        RestoreError::Gone(_) => "what it needs to go on was taken away",
+        RestoreError::Forged { .. } => {
+            "the ledger's file was changed after it was signed; nothing was sent to a model"
+        }
+        RestoreError::HalfForked(_) => "its making was interrupted",
+        RestoreError::CutOff(_) => {
+            "what was recorded after the damage is not known, and half of a session is another one"
+        }
+        RestoreError::Ledger(error) => ledger_reason(error),
+        // These have a cause of their own.
+        RestoreError::Entry { .. } | RestoreError::Workflow(_) => "the operation failed",
+    }
+}
+
+fn restore_remedy(error: &RestoreError) -> (String, u8) {
+    let say = |text: &str, code| (text.to_owned(), code);
+    match error {
+        RestoreError::Unknown(_) => say("see which there are: fluffy session list", USAGE),
+        RestoreError::Forged { id, turns, .. } => (
+            format!(
+                "see everything that is wrong: fluffy audit verify; \
+                 go on from before it: fluffy session fork {id} --at turn:{turns}"
+            ),
+            DAMAGED,
+        ),
+        RestoreError::HalfForked(_) => {
+            say("fork the session once more: fluffy session fork ID", FAILED)
+        }
+        RestoreError::CutOff(id) => (
+            format!("go on with what is left of it in a new session: fluffy session fork {id}"),
+            DAMAGED,
+        ),
+        RestoreError::Ledger(_)
+        | RestoreError::Entry { .. }
+        | RestoreError::Gone(_)
+        | RestoreError::Workflow(_) => {
+            say("see what is damaged with: fluffy audit verify", DAMAGED)
+        }
+    }
+}
+
 fn session_reason(error: &SessionError) -> &'static str {
     match error {
         SessionError::EmptyTask => "there is nothing to be done in it",
         SessionError::LongTask => "a model could not read it with anything beside it",
         SessionError::Done(_) => "its work is in the project",
+        SessionError::NoTurn { .. } => "a fork goes on after a turn that was",
+        SessionError::Archive(_) => {
+            "it must be what the ledger says, or its contents cannot be had"
+        }
         SessionError::NoStep => "nothing is staged, or what was is merged",
         SessionError::Mode(_) => "the policy or a person refused it",
         SessionError::Pin { .. } => {
@@ -327,6 +408,12 @@ fn session_remedy(error: &SessionError) -> (String, u8) {
         SessionError::Staging(StagingError::Unknown(_)) | SessionError::NoStep => {
             say("see which steps there are: fluffy session show", USAGE)
         }
+        SessionError::Staging(StagingError::Blob(
+            BlobError::Changed(_) | BlobError::Io { action: "read", .. },
+        )) => say(
+            "put the file back, or go on from before it: fluffy session fork --at turn:N",
+            DAMAGED,
+        ),
         SessionError::Staging(_) => say("check the free space and the session's files", FAILED),
         SessionError::Merge(_) => {
             say("free what is in the way and go on: fluffy session resume", FAILED)
@@ -338,6 +425,12 @@ fn session_remedy(error: &SessionError) -> (String, u8) {
         SessionError::PinDenied { .. } => {
             say("leave it out, or let the policy allow reading it", DENIED)
         }
+        SessionError::NoTurn { .. } => say("see how many there are: fluffy session show", USAGE),
+        SessionError::Archive(ArchiveError::Changed(_) | ArchiveError::Missing(_)) => say(
+            "put the file back, or go on from before its steps: fluffy session fork --at turn:N",
+            DAMAGED,
+        ),
+        SessionError::Archive(_) => say("check the free space and the file", FAILED),
         SessionError::Done(_) => say("begin a new one: fluffy \"what is to be done\"", USAGE),
         SessionError::Step(_)
         | SessionError::Kernel(_)
@@ -367,6 +460,10 @@ fn task_remedy(error: &TaskError) -> &'static str {
     }
 }
 
+fn confinement_remedy(error: &L1Error) -> String {
+    error.fix().unwrap_or_else(|| "see what this machine offers: fluffy doctor".to_owned())
+}
+
 fn sandbox_remedy(error: &RuntimeError) -> (String, u8) {
     let say = |text: &str, code| (text.to_owned(), code);
     match error {
@@ -393,6 +490,10 @@ fn ledger_reason(error: &LedgerError) -> &'static str {
         LedgerError::NoRandomness => "keys and salts need random bytes",
         LedgerError::NoSuchEntry { .. } => "the number is beyond the last entry",
         LedgerError::Pattern { .. } => "a pattern that cannot be read would withhold nothing",
+        LedgerError::Archive { .. } => "it was changed after it was recorded, or the disk fails",
+        LedgerError::Gone { .. } => {
+            "entries past their retention are deleted, and that is an entry"
+        }
         LedgerError::TooLarge { .. } => "an entry has to fit into the ledger",
         // These have a cause of their own.
         LedgerError::File { .. }
@@ -414,6 +515,12 @@ fn ledger_remedy(error: &LedgerError) -> (String, u8) {
             say("check the free space, then look at: fluffy audit verify", DAMAGED)
         }
         LedgerError::Damaged(_) => say("see what is damaged with: fluffy audit verify", DAMAGED),
+        LedgerError::Archive { .. } => {
+            say("see what is damaged with: fluffy audit verify", DAMAGED)
+        }
+        LedgerError::Gone { .. } => {
+            say("take the entries from a copy of the archives, if you kept one", FAILED)
+        }
         LedgerError::Key(_) => say("do what the reason says; the key is yours alone", USAGE),
         LedgerError::Checkpoint(_) => say("see what is damaged with: fluffy audit verify", DAMAGED),
         LedgerError::NoRandomness => say("make /dev/urandom available to this process", FAILED),

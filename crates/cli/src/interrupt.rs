@@ -2,8 +2,7 @@
 #![expect(unsafe_code, reason = "signals have no safe interface")]
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 /// The signals that ask a program to end.
@@ -41,40 +40,79 @@ pub(crate) fn instead(call: impl FnOnce() + Send + 'static) -> io::Result<()> {
     Ok(())
 }
 
+/// Lets them end this program again, where whoever started it had kept them back.
+pub(crate) fn let_through() {
+    // SAFETY: zeros are a valid set, which sigemptyset initialises; the set is read only by the call.
+    unsafe {
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+    }
+}
+
 /// What is ended when the user has enough, once there is something to end.
 #[derive(Clone, Default)]
 pub(crate) struct Stop {
-    wanted: Arc<AtomicBool>,
-    end: Arc<Mutex<Option<End>>>,
+    inside: Arc<Mutex<Wish>>,
 }
 
-/// Ends something.
-type End = Box<dyn FnOnce() + Send>;
+#[derive(Default)]
+struct Wish {
+    /// How it is wanted, if it is.
+    wanted: Option<How>,
+    end: Option<End>,
+}
+
+/// How something is ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum How {
+    /// What is being done comes to its end, and nothing else is begun.
+    Gently,
+    /// At once.
+    Now,
+}
+
+/// Ends something; called again if it is wanted more urgently.
+type End = Arc<dyn Fn(How) + Send + Sync>;
 
 impl Stop {
     /// Listens from now on. To be called before other threads are started; see [`instead`].
     pub(crate) fn listen() -> io::Result<Self> {
         let stop = Self::default();
         let heard = stop.clone();
-        instead(move || {
-            heard.wanted.store(true, Ordering::SeqCst);
-            heard.ring();
-        })?;
+        instead(move || heard.want(How::Now))?;
         Ok(stop)
     }
 
-    /// Has this called when the user has enough, or at once if they have already.
-    pub(crate) fn calls(&self, end: impl FnOnce() + Send + 'static) {
-        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(end));
-        if self.wanted.load(Ordering::SeqCst) {
-            self.ring();
+    /// The user has enough, or nobody is there any more.
+    pub(crate) fn want(&self, how: How) {
+        let mut inside = self.inside();
+        inside.wanted = inside.wanted.max(Some(how));
+        let end = inside.end.clone();
+        drop(inside);
+        if let Some(end) = end {
+            end(how);
         }
     }
 
-    fn ring(&self) {
-        let end = self.end.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(end) = end {
-            end();
+    /// Whether they have.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.inside().wanted.is_some()
+    }
+
+    /// Has this called when the user has enough, or at once if they have already.
+    pub(crate) fn calls(&self, end: impl Fn(How) + Send + Sync + 'static) {
+        let end: End = Arc::new(end);
+        let mut inside = self.inside();
+        inside.end = Some(Arc::clone(&end));
+        let wanted = inside.wanted;
+        drop(inside);
+        if let Some(how) = wanted {
+            end(how);
         }
+    }
+
+    fn inside(&self) -> MutexGuard<'_, Wish> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,6 +5,7 @@
 
 mod answer_file;
 mod args;
+mod client;
 mod commands;
 mod control;
 mod drive;
@@ -20,15 +21,17 @@ mod lines;
 mod output;
 mod place;
 mod policy_source;
-mod project_config;
 mod provider_guest;
 mod providers;
 mod render;
 mod review;
+mod service;
+mod settings;
 mod task_text;
 mod terminal;
 mod time;
 mod toolchains;
+mod wire;
 
 use std::process::ExitCode;
 
@@ -51,6 +54,10 @@ fn main() -> ExitCode {
     if first.as_ref().is_some_and(|first| first == "file-host") {
         return ExitCode::from(commands::file_host::run());
     }
+    // Likewise: it knows nothing of this program but its name.
+    if first.as_ref().is_some_and(|first| first == "boot") {
+        return ExitCode::from(commands::boot::run());
+    }
     // Likewise: it is to know nothing but what it is told.
     if first.is_some_and(|first| first == "provider-host") {
         return ExitCode::from(commands::provider_host::run());
@@ -71,8 +78,7 @@ fn main() -> ExitCode {
 /// What was typed, understood; who typed something else is told, and the program ends.
 fn arguments() -> Args {
     let words = with_run(std::env::args_os().collect());
-    let command = Args::command();
-    let parsed = command.clone().try_get_matches_from(&words);
+    let parsed = Args::command().try_get_matches_from(&words);
     let parsed = parsed.and_then(|matches| Args::from_arg_matches(&matches));
-    parsed.unwrap_or_else(|error| with_tip(error, &words, &command).exit())
+    parsed.unwrap_or_else(|error| with_tip(error, &words, &Args::command()).exit())
 }

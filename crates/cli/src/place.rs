@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 use fluffy_base::{Digest, IdSource as _, ProjectPath, SystemIds};
 use fluffy_ledger::{Layout, LedgerError, SigningKey, load_or_create_key};
 use fluffy_policy::Part;
+use fluffy_sandbox::l1::L1Options;
 use fluffy_sandbox::{Native, NativeOptions};
 
 use crate::environment::Environment;
 use crate::explain::CliError;
 use crate::extensions::RuleFiles;
+use crate::toolchains;
 
 /// The project's own policy, as people call it.
 pub(crate) const OWN_POLICY: &str = ".fluffy/policy.yaml";
@@ -75,8 +77,11 @@ impl Place {
         }
         let ledger = self.layout().dir().to_owned();
         let parts = [(Some(&self.state), Part::State), (Some(&ledger), Part::Ledger)];
+        // The file itself may be a link that leads elsewhere than its directory.
+        let settings = self.settings.as_ref().map(|dir| dir.join("config.yaml"));
         let parts = parts.into_iter().chain([
             (self.settings.as_ref(), Part::State),
+            (settings.as_ref(), Part::State),
             (self.executable.as_ref(), Part::Kernel),
         ]);
         let inside = parts.filter_map(|(path, part)| {
@@ -140,7 +145,49 @@ impl Place {
         self.executable.clone().ok_or(CliError::NoProgram)
     }
 
-    /// Where a running kernel listens.
+    /// Where the project's kernel listens: where the user's sockets are, or beside the state. Who keeps another state has
+    /// another kernel.
+    pub(crate) fn kernel_socket(&self, environment: &Environment) -> PathBuf {
+        use std::os::unix::ffi::OsStrExt;
+        let whose = [self.project.as_os_str(), self.state.as_os_str()].map(OsStrExt::as_bytes);
+        let name: String = Digest::of(&whose.join(&0)).to_string().chars().take(16).collect();
+        let dir = match &environment.runtime_dir {
+            Some(dir) => dir.join("fluffy"),
+            None => self.state.join("run"),
+        };
+        dir.join(name + ".sock")
+    }
+
+    /// What the project's kernel may see and write of this machine.
+    pub(crate) fn confinement(
+        &self,
+        environment: &Environment,
+        socket: &Path,
+    ) -> Result<L1Options, CliError> {
+        let run = socket.parent().unwrap_or(Path::new("/")).to_owned();
+        let volumes = self.state.join("sandboxes");
+        for dir in [&self.state, &volumes, &run] {
+            private_directory(dir)?;
+        }
+        let mut shown = toolchains::of(environment);
+        shown.extend(environment.personal_files());
+        Ok(L1Options {
+            project: self.project.clone(),
+            writable: vec![self.state.clone(), run],
+            volumes: vec![volumes],
+            home: environment.home.clone(),
+            shown,
+            program: self.executable()?,
+            keep: Vec::new(),
+        })
+    }
+
+    /// What the project's kernel prints.
+    pub(crate) fn kernel_log(&self) -> PathBuf {
+        self.state.join("run").join(format!("{}.log", self.name))
+    }
+
+    /// Where a kernel without clients listens for a halt.
     pub(crate) fn control_socket(&self) -> PathBuf {
         self.layout().dir().join("control.sock")
     }
@@ -159,6 +206,13 @@ impl Place {
     pub(crate) fn existing_key(&self) -> Result<Option<SigningKey>, CliError> {
         Ok(SigningKey::load(&self.key_file()).map_err(LedgerError::from)?)
     }
+}
+
+/// Makes a directory, and those on the way, for the user alone.
+pub(crate) fn private_directory(dir: &Path) -> Result<(), CliError> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
+    made.map_err(|source| CliError::File { action: "make", path: dir.to_owned(), source })
 }
 
 /// Where all of the user's state lies.

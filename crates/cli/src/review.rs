@@ -1,19 +1,22 @@
 //! The person behind a task, who is asked where a rule wants one: at the terminal, or by what was said
 //! with the command.
 //!
+//! A question is made in the kernel's process ([`Asked`]), shown and answered where the person is ([`TaskReviewer`]), and the
+//! answer is judged in the kernel's process again ([`judged`]).
+//!
 //! **Invariant.** What was said with the command answers for what the project's own rules ask. What the
-//! system itself asks a person, and a phrase, are answered by a person at a terminal or refused.
+//! system itself asks a person, and a phrase, are answered by a person at a terminal or refused. The kernel's process sees
+//! to that, whatever a client says.
 //!
 //! **Invariant.** Whatever is unclear is a refusal, and everything is shown before it is asked.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
-use fluffy_base::{Event, Excerpt, KernelRequest, Observer, sanitised};
-use fluffy_kernel::{Question, Review, Reviewer};
+use fluffy_base::{Event, Excerpt, KernelRequest, sanitised};
+use fluffy_kernel::{Question, Review};
 use fluffy_policy::{Layer, Reason};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::output::Tone;
@@ -26,6 +29,8 @@ const DIFF_SHOWN: usize = 80;
 const TEXT_SHOWN: usize = 2000;
 /// The longest change that is handed to watchers, in bytes.
 const MAX_DIFF: usize = 256 << 10;
+/// The longest change that a person is shown, in bytes.
+const MAX_ASKED: usize = 4 << 20;
 /// Rules of the workflow that loosen it: a person's alone.
 const LOOSENING: [&str; 2] = ["workflow.mode", "workflow.container"];
 
@@ -52,24 +57,70 @@ pub(crate) trait Person: Send + Sync {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AtTerminal;
 
-/// Asks about a task, one question at a time, and tells whoever watches.
+/// Shows questions about a task and brings the answers.
 pub(crate) struct TaskReviewer {
     said: Said,
-    observer: Arc<dyn Observer>,
     person: Box<dyn Person>,
     look: Look,
-    asked: AtomicU64,
-    asking: Mutex<()>,
 }
 
 /// A question as it is shown.
-struct Shown {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Asked {
     action: String,
     reasons: Vec<String>,
     notes: Vec<String>,
     /// What the call is given, line by line, but for what the change shows.
     given: String,
     diff: Option<String>,
+    /// Whether it may be answered by what was said with the command.
+    beforehand: bool,
+    /// What must be typed to agree, where a simple yes is too little.
+    phrase: Option<String>,
+}
+
+/// What came back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "how", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Reply {
+    /// Nobody was there.
+    Nobody,
+    /// It was said with the command.
+    Beforehand {
+        /// What.
+        yes: bool,
+    },
+    /// It was typed at a terminal.
+    Typed {
+        /// Whether they agreed.
+        yes: bool,
+        /// What was typed where a phrase was asked for.
+        phrase: Option<String>,
+    },
+    /// It could not be shown or read.
+    Lost {
+        /// Why.
+        why: String,
+    },
+}
+
+/// What a reply means, given whether the one who brought it has a terminal.
+pub(crate) fn judged(asked: &Asked, reply: Reply, at_terminal: bool) -> Review {
+    match reply {
+        Reply::Beforehand { yes: false } => {
+            Review::Refused { by: "the user, with --no,".to_owned() }
+        }
+        Reply::Beforehand { yes: true } if asked.beforehand => agreed("the user, with --yes", None),
+        Reply::Typed { yes: false, .. } => refused(),
+        Reply::Typed { yes: true, phrase } if at_terminal => {
+            agreed("the user, at the terminal", phrase)
+        }
+        Reply::Nobody | Reply::Beforehand { .. } | Reply::Typed { .. } => nobody(),
+        Reply::Lost { why } => {
+            Review::Refused { by: format!("the terminal ({})", Excerpt::new(&why, TEXT_SHOWN)) }
+        }
+    }
 }
 
 impl Person for AtTerminal {
@@ -84,86 +135,57 @@ impl Person for AtTerminal {
 
 impl TaskReviewer {
     /// A reviewer of one task.
-    pub(crate) fn new(
-        said: Said,
-        observer: Arc<dyn Observer>,
-        person: Box<dyn Person>,
-        look: Look,
-    ) -> Self {
-        let (asked, asking) = (AtomicU64::new(0), Mutex::new(()));
-        Self { said, observer, person, look, asked, asking }
+    pub(crate) fn new(said: Said, person: Box<dyn Person>, look: Look) -> Self {
+        Self { said, person, look }
     }
 
-    fn decide(&self, question: &Question<'_>, shown: &Shown) -> io::Result<Review> {
-        self.person.show(&shown.text(&self.look, DIFF_SHOWN))?;
-        let beforehand = question.phrase.is_none() && !question.reasons.iter().any(is_personal);
+    /// Shows a question and brings the answer.
+    pub(crate) fn answer(&self, asked: &Asked) -> Reply {
+        // What cannot be shown or read was not agreed to.
+        self.decide(asked).unwrap_or_else(|error| Reply::Lost { why: error.to_string() })
+    }
+
+    fn decide(&self, asked: &Asked) -> io::Result<Reply> {
+        self.person.show(&asked.text(&self.look, DIFF_SHOWN))?;
         match self.said {
-            Said::No => {
-                return Ok(Review::Refused { by: "the user, with --no,".to_owned() });
-            }
-            Said::Yes if beforehand => return Ok(agreed("the user, with --yes", None)),
+            Said::No => return Ok(Reply::Beforehand { yes: false }),
+            Said::Yes if asked.beforehand => return Ok(Reply::Beforehand { yes: true }),
             Said::Yes | Said::Nothing => {}
         }
-        let review = match question.phrase {
+        let reply = match &asked.phrase {
             Some(phrase) => self.ask_for(phrase)?,
-            None => self.ask(shown)?,
+            None => self.ask(asked)?,
         };
-        if let Some(review) = review {
-            return Ok(review);
+        if let Some(reply) = reply {
+            return Ok(reply);
         }
-        self.person.show(if beforehand {
+        self.person.show(if asked.beforehand {
             "  Nobody can be asked: run it at a terminal, or agree with --yes\n"
         } else {
             "  Nobody can be asked: run it at a terminal; --yes does not answer this\n"
         })?;
-        Ok(nobody())
+        Ok(Reply::Nobody)
     }
 
     /// Asks for a yes; nothing where nobody is there.
-    fn ask(&self, shown: &Shown) -> io::Result<Option<Review>> {
-        let is_cut = shown.body(&self.look, DIFF_SHOWN).left_out > 0;
+    fn ask(&self, asked: &Asked) -> io::Result<Option<Reply>> {
+        let is_cut = asked.body(&self.look, DIFF_SHOWN).left_out > 0;
         let prompt = if is_cut { "  Agree? [y/N, d: all of it] " } else { "  Agree? [y/N] " };
         loop {
             let Some(text) = self.person.answer(prompt)? else { return Ok(None) };
             match text.as_str() {
-                "d" | "D" if is_cut => self.person.show(&shown.text(&self.look, usize::MAX))?,
-                text if is_yes(text) => return Ok(Some(agreed("the user, at the terminal", None))),
-                _ => return Ok(Some(refused())),
+                "d" | "D" if is_cut => self.person.show(&asked.text(&self.look, usize::MAX))?,
+                text => return Ok(Some(Reply::Typed { yes: is_yes(text), phrase: None })),
             }
         }
     }
 
-    fn ask_for(&self, phrase: &str) -> io::Result<Option<Review>> {
+    fn ask_for(&self, phrase: &str) -> io::Result<Option<Reply>> {
         let typed = self.person.answer(&format!("  To agree, type `{phrase}`: "))?;
-        Ok(typed.map(|text| match text.as_str() {
-            "" => refused(),
-            _ => agreed("the user, at the terminal", Some(text)),
+        Ok(typed.map(|text| Reply::Typed {
+            yes: !text.is_empty(),
+            phrase: Some(text).filter(|text| !text.is_empty()),
         }))
-    }
-}
-
-impl Reviewer for TaskReviewer {
-    fn review(&self, question: &Question<'_>) -> Review {
-        let _one_at_a_time = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
-        let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
-        let id = format!("review-{number}");
-        let shown = Shown::of(question);
-        self.observer.notice(Event::ReviewRequested {
-            id: id.clone(),
-            action: shown.action.clone(),
-            reasons: shown.reasons.iter().chain(&shown.notes).cloned().collect(),
-            diff: shown.diff.as_deref().map(bounded),
-        });
-        // What cannot be shown or read was not agreed to.
-        let review = self
-            .decide(question, &shown)
-            .unwrap_or_else(|error| Review::Refused { by: format!("the terminal ({error})") });
-        let (approved, by) = match &review {
-            Review::Approved { by, .. } => (true, by.clone()),
-            Review::Refused { by } => (false, by.clone()),
-        };
-        self.observer.notice(Event::ReviewAnswered { id, approved, by });
-        review
     }
 }
 
@@ -183,8 +205,9 @@ fn is_personal(reason: &Reason) -> bool {
     }
 }
 
-impl Shown {
-    fn of(question: &Question<'_>) -> Self {
+impl Asked {
+    /// What is asked of a person.
+    pub(crate) fn of(question: &Question<'_>) -> Self {
         let reasons = question.reasons.iter();
         let reasons = reasons.map(|reason| format!("{} (rule `{}`)", reason.text(), reason.rule()));
         let (diffs, notes): (Vec<_>, Vec<_>) =
@@ -194,9 +217,22 @@ impl Shown {
             true => Proposed::of(question.request)
                 .map_or((None, &[]), |proposed| (Some(proposed.diff), proposed.params)),
         };
-        let given = given(question.request, in_change);
+        let given = bounded(&given(question.request, in_change), MAX_ASKED);
+        let diff = diff.map(|diff| bounded(&diff, MAX_ASKED));
         let (action, reasons) = (action(question.request), reasons.collect());
-        Self { action, reasons, notes, given, diff }
+        let phrase = question.phrase.map(str::to_owned);
+        let beforehand = phrase.is_none() && !question.reasons.iter().any(is_personal);
+        Self { action, reasons, notes, given, diff, beforehand, phrase }
+    }
+
+    /// What whoever watches is told of the question.
+    pub(crate) fn event(&self, id: &str) -> Event {
+        Event::ReviewRequested {
+            id: id.to_owned(),
+            action: self.action.clone(),
+            reasons: self.reasons.iter().chain(&self.notes).cloned().collect(),
+            diff: self.diff.as_deref().map(|diff| bounded(diff, MAX_DIFF)),
+        }
     }
 
     /// The question for people, with so many lines of the change.
@@ -284,11 +320,11 @@ impl Proposed {
 }
 
 /// The beginning of a long change, saying so.
-fn bounded(diff: &str) -> String {
-    if diff.len() <= MAX_DIFF {
+fn bounded(diff: &str, most: usize) -> String {
+    if diff.len() <= most {
         return diff.to_owned();
     }
-    let end = diff.floor_char_boundary(MAX_DIFF);
+    let end = diff.floor_char_boundary(most);
     let kept = diff.get(..end).unwrap_or_default();
     format!("{kept}\n… {} more bytes are not shown", diff.len() - end)
 }

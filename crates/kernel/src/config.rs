@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fluffy_base::{
     Clock, IdSource, KernelId, ProjectPath, SystemClock, SystemIds, SystemWaiter, Waiter,
 };
-use fluffy_ledger::{Layout, SigningKey};
+use fluffy_ledger::{Layout, RetentionOptions, SigningKey};
 use fluffy_policy::{Part, PolicyFile, Rule};
 
 use crate::{Extensions, NoExtensions, Registry, Reviewer, SessionStart, Strict, Variant};
@@ -35,10 +35,14 @@ pub struct KernelConfig {
     pub key: SigningKey,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// How long entries of the ledger are kept, and how much room they may take.
+    pub retention: RetentionOptions,
     /// What waits before a read is tried again.
     pub waiter: Arc<dyn Waiter>,
     /// Where ids and salts come from.
     pub ids: Arc<dyn IdSource>,
+    /// Where sessions keep their files: those to which nothing happened for long are put away at a start.
+    pub sessions: Option<PathBuf>,
     /// Which session it boots into.
     pub session: SessionStart,
     /// A name for a new ledger's kernel; a fresh one otherwise.
@@ -60,8 +64,10 @@ impl KernelConfig {
             layout,
             key,
             clock: Arc::new(SystemClock),
+            retention: RetentionOptions::default(),
             waiter: Arc::new(SystemWaiter),
             ids: Arc::new(SystemIds),
+            sessions: None,
             session: SessionStart::default(),
             kernel_id: None,
         }

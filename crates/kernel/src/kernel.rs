@@ -111,6 +111,7 @@ impl Kernel {
             key: config.key,
             origin,
             clock: Arc::clone(&config.clock),
+            retention: config.retention,
         })?;
         let (halted, lifted) = match (config.session, last_halted(&layout)?) {
             (SessionStart::New, lifted) => (None, lifted),
@@ -143,6 +144,9 @@ impl Kernel {
         kernel.start(halted)?;
         if let Some(session) = lifted {
             kernel.record_new_session(&session)?;
+        }
+        if let Some(sessions) = config.sessions {
+            crate::session::tidy(&kernel, &sessions);
         }
         Ok(kernel)
     }

@@ -27,6 +27,7 @@ mod execution;
 mod files;
 mod git;
 mod guest;
+mod ipc;
 mod kernel;
 mod masking;
 mod merge;
@@ -65,6 +66,10 @@ pub use git::{
     MessageError, ObjectError, ObjectId, Recorded, Trailer,
 };
 pub use guest::{Guest, GuestError, GuestFailure};
+pub use ipc::{
+    CallError, Client, ClientOptions, ConnectError, Gone, ListenError, Listener, Peer,
+    ReceiveError, Server, ServerOptions, Service, Token, Welcome, listen,
+};
 pub use kernel::{Kernel, causes};
 pub use merge::{
     Conflict, MergeError, Merged, MergedFile, Operation, Outcome, Plan, Recovered, carry_out,
@@ -76,9 +81,10 @@ pub use provider_host::{Destination, ProviderHost, ProviderHostError};
 pub use registry::Registry;
 pub use review::{Question, Review, Reviewer};
 pub use session::{
-    CallAnswer, Cancel, CommitOptions, Driver, ModelCall, OFFERED, Outcome as SessionOutcome,
-    Outline, Pin, RestoreError, Session, SessionConfig, SessionError, SessionSummary,
-    StoredSession, TaskStatus, TurnRecord, sessions,
+    ArchiveError, Archived, CallAnswer, Cancel, CommitOptions, Dossier, DossierEntry, Driver,
+    ForkPoint, Forked, ForkedFrom, ModelCall, OFFERED, Outcome as SessionOutcome, Outline, Pin,
+    RestoreError, Session, SessionConfig, SessionError, SessionSummary, StepDiff, StoredSession,
+    TaskStatus, TurnRecord, fork, remove_archive, sessions,
 };
 pub use staging::{
     Base, BelowError, Diff, FileDiff, FileKind, Layer, Staging, StagingError, Step, StepChange,

@@ -43,22 +43,40 @@ enum Told {
 }
 
 /// The last session, if it ended by a halt. Damage that began a new segment does not undo a halt
-/// that the old one still shows.
+/// that the old one still shows, and neither does the end of its retention: what was entered after it
+/// says HALTED as well.
 pub(crate) fn last_halted(layout: &Layout) -> Result<Option<HaltedSession>, LedgerError> {
     let page = Page { limit: u64::MAX, offset: 0, newest_first: true };
+    let (mut since, mut newest) = (None, None);
     for number in layout.segments()?.into_iter().rev() {
         let mut told = Told::Nothing;
-        Query::default().run(&layout.segment(number), page, |record| {
+        let read = Query::default().run(&layout.segment(number), page, |record| {
             told = tell(&record);
+            newest = newest.take().or_else(|| session_of(&record));
+            if since.is_none() && record.entry.state_to == KernelState::Halted {
+                since = session_of(&record);
+            }
             matches!(told, Told::Nothing)
-        })?;
-        match told {
-            Told::Halted(session) => return Ok(session),
-            Told::Running => return Ok(None),
-            Told::Nothing => {}
+        });
+        match (read, told) {
+            (Ok(()), Told::Halted(session)) => return Ok(session),
+            (Ok(()), Told::Running) => return Ok(None),
+            (Ok(()), Told::Nothing) => {}
+            // Where it cannot be known whether there was a halt, there was one.
+            (Err(error @ LedgerError::Archive { .. }), _) => {
+                let reason = error.to_string();
+                return Ok(since.or(newest).map(|id| HaltedSession { id, reason }));
+            }
+            (Err(error), _) => return Err(error),
         }
     }
-    Ok(None)
+    let reason = "it was halted before the oldest entry that is held".to_owned();
+    Ok(since.map(|id| HaltedSession { id, reason }))
+}
+
+fn session_of(record: &StoredRecord) -> Option<SessionId> {
+    let detail = DetailView::parse(&record.detail).ok()?;
+    SessionId::named(&detail.session_id)
 }
 
 /// Everything that a kernel enters after a halt says HALTED, so its newest entry usually decides.

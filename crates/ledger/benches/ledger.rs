@@ -11,15 +11,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use divan::Bencher;
-use fluffy_base::{Decision, Digest, KernelId, KernelState, SeededIds, SessionId, SystemClock};
+use fluffy_base::{Decision, Digest, KernelId, KernelState, SeededIds, SessionId, VirtualClock};
 use fluffy_ledger::{
     Blob, Detail, EventType, EvidenceBundle, KeyName, Layout, Ledger, LedgerConfig, Origin,
-    PolicyDecision, Record, Segment, SigningKey, verify_bytes, verify_protocol,
+    PolicyDecision, Record, RetentionOptions, Segment, SigningKey, look_back, prove, verify_bytes,
+    verify_protocol, verify_segments,
 };
 use rusqlite::{Connection, params};
 use tempfile::TempDir;
 
 const MILLION: u64 = 1_000_000;
+/// The time of all entries.
+const NOW_MS: u64 = 1_794_780_160_000;
 
 fn main() {
     divan::main();
@@ -46,7 +49,7 @@ fn record(decision: Decision) -> Record {
     detail.result_hash = Some(Digest::of(b"\"hello\""));
     detail.duration_ms = Some(0);
     Record {
-        ts_ms: 1_794_780_160_000,
+        ts_ms: NOW_MS,
         request_id: "request-000001".to_owned(),
         actor: "alice".to_owned(),
         intent: "say hello".to_owned(),
@@ -70,8 +73,13 @@ fn key() -> SigningKey {
 }
 
 fn open(dir: &Path) -> Ledger {
-    let (layout, key, origin, clock) = (layout(dir), key(), origin(), Arc::new(SystemClock));
-    Ledger::open(LedgerConfig { layout, key, origin, clock }).unwrap()
+    open_at(dir, NOW_MS, RetentionOptions::default())
+}
+
+fn open_at(dir: &Path, now_ms: u64, retention: RetentionOptions) -> Ledger {
+    let (layout, key, origin) = (layout(dir), key(), origin());
+    let clock = Arc::new(VirtualClock::new(now_ms, 0));
+    Ledger::open(LedgerConfig { layout, key, origin, clock, retention }).unwrap()
 }
 
 /// A ledger of about `size` entries, written in large batches.
@@ -81,7 +89,7 @@ fn filled(size: u64) -> (TempDir, Ledger) {
     let mut start = Detail::new(origin(), EventType::KernelStart);
     start.metadata.insert("segment", "1".to_owned());
     let states = (KernelState::Booting, KernelState::Idle);
-    ledger.append(Record::event(1, "the kernel starts", states, start)).unwrap();
+    ledger.append(Record::event(NOW_MS, "the kernel starts", states, start)).unwrap();
     while ledger.size() < size {
         let batch = (size - ledger.size()).min(10_000);
         for _ in 1..batch {
@@ -254,6 +262,121 @@ mod durable {
     }
 }
 
+/// A hundred thousand entries of ten days: archiving them, and verifying them from ten archives and from
+/// one database.
+mod hundred_thousand_entries {
+    use super::*;
+
+    const DAYS: u64 = 10;
+    const DAY_MS: u64 = 86_400_000;
+    const KEPT: RetentionOptions =
+        RetentionOptions { retention_days: 90, max_bytes: u64::MAX, keep_days: 30 };
+
+    /// Ten days, all in the database.
+    fn database() -> &'static TempDir {
+        static LEDGER: OnceLock<TempDir> = OnceLock::new();
+        LEDGER.get_or_init(|| {
+            let (dir, ledger) = filled(100);
+            for day in 0..DAYS {
+                let record = || Record { ts_ms: NOW_MS + day * DAY_MS, ..record(Decision::Allow) };
+                for _ in 1..10_000 {
+                    let _ = ledger.enter(record());
+                }
+                ledger.append(record()).unwrap();
+            }
+            drop(ledger);
+            dir
+        })
+    }
+
+    fn copy() -> TempDir {
+        let to = TempDir::new().unwrap();
+        let from = layout(database().path()).segment(1);
+        let segment = layout(to.path()).segment(1);
+        std::fs::create_dir_all(segment.parent().unwrap()).unwrap();
+        std::fs::copy(from, segment).unwrap();
+        std::fs::copy(database().path().join("remembered"), to.path().join("remembered")).unwrap();
+        to
+    }
+
+    fn later(keep_days: u64, dir: &Path) -> Ledger {
+        let retention = RetentionOptions { keep_days, ..KEPT };
+        open_at(dir, NOW_MS + (DAYS + 1) * DAY_MS, retention)
+    }
+
+    /// The same, all but the last of the days in archives alone.
+    fn archives() -> &'static TempDir {
+        static LEDGER: OnceLock<TempDir> = OnceLock::new();
+        LEDGER.get_or_init(|| {
+            let dir = copy();
+            let ledger = later(30, dir.path());
+            assert_eq!(ledger.report().retained.archived.len() as u64, DAYS);
+            for _ in 0..64 {
+                let ts_ms = NOW_MS + (DAYS + 1) * DAY_MS;
+                ledger.append(Record { ts_ms, ..record(Decision::Allow) }).unwrap();
+            }
+            drop(ledger);
+            assert!(later(0, dir.path()).report().retained.trimmed >= 100_000);
+            dir
+        })
+    }
+
+    #[divan::bench(sample_count = 5, sample_size = 1)]
+    fn open_with_nothing_to_do(bencher: Bencher<'_, '_>) {
+        bencher.with_inputs(copy).bench_local_values(|dir| {
+            let ledger = open_at(dir.path(), NOW_MS, KEPT);
+            assert!(ledger.report().retained.archived.is_empty());
+            (ledger, dir)
+        });
+    }
+
+    #[divan::bench(sample_count = 5, sample_size = 1)]
+    fn open_and_archive_ten_days(bencher: Bencher<'_, '_>) {
+        bencher.with_inputs(copy).bench_local_values(|dir| {
+            let ledger = later(30, dir.path());
+            assert_eq!(ledger.report().retained.archived.len() as u64, DAYS);
+            (ledger, dir)
+        });
+    }
+
+    #[divan::bench(sample_count = 5, sample_size = 1)]
+    fn open_archive_and_leave_the_database(bencher: Bencher<'_, '_>) {
+        bencher.with_inputs(copy).bench_local_values(|dir| {
+            let ledger = later(0, dir.path());
+            assert!(ledger.report().retained.trimmed >= 90_000);
+            (ledger, dir)
+        });
+    }
+
+    fn verify(dir: &Path) -> u64 {
+        let checks = verify_segments(&layout(dir), Some(key().verifying_key())).unwrap();
+        assert!(checks.iter().all(|check| check.findings().next().is_none()));
+        checks.iter().map(|check| check.bytes.entries).sum()
+    }
+
+    #[divan::bench(sample_count = 10, sample_size = 1)]
+    fn verify_in_one_database(bencher: Bencher<'_, '_>) {
+        let dir = database().path();
+        bencher.bench_local(|| verify(dir));
+    }
+
+    #[divan::bench(sample_count = 10, sample_size = 1)]
+    fn verify_in_ten_archives(bencher: Bencher<'_, '_>) {
+        let dir = archives().path();
+        bencher.bench_local(|| verify(dir));
+    }
+
+    #[divan::bench(sample_count = 20, sample_size = 1)]
+    fn prove_an_archived_entry(bencher: Bencher<'_, '_>) {
+        let segment = Segment::open(&layout(archives().path()), 1).unwrap();
+        let mut seq = 1;
+        bencher.bench_local(|| {
+            seq = (seq + 61_953) % 90_000;
+            segment.prove(seq, &key()).unwrap()
+        });
+    }
+}
+
 mod million_entries {
     use super::*;
 
@@ -319,6 +442,52 @@ mod million_entries {
         bencher.bench_local(|| {
             seq = (seq + 611_953) % MILLION;
             segment.inclusion_path(seq).unwrap()
+        });
+    }
+}
+
+/// What going on with a session costs beside reading it: in a ledger of 100,000 entries, of which it has the last 2,000
+/// or all.
+mod going_on {
+    use std::ops::ControlFlow;
+
+    use super::*;
+
+    const SIZE: u64 = 100_000;
+
+    fn hundred_thousand() -> &'static TempDir {
+        static DIR: OnceLock<TempDir> = OnceLock::new();
+        DIR.get_or_init(|| {
+            let (dir, mut ledger) = filled(SIZE);
+            ledger.close().unwrap();
+            dir
+        })
+    }
+
+    #[divan::bench(sample_count = 20, sample_size = 1, args = [2_000, SIZE])]
+    fn prove_the_last(bencher: Bencher<'_, '_>, entries: u64) {
+        let (layout, key) = (layout(hundred_thousand().path()), key());
+        bencher.bench_local(|| {
+            let mut read = 0_u64;
+            let proved = prove(&layout, key.verifying_key(), SIZE - entries, None, |entry| {
+                read += u64::from(entry.input().is_some());
+                ControlFlow::Continue(())
+            });
+            assert_eq!(proved.unwrap().unwrap().signed, SIZE);
+            read
+        });
+    }
+
+    #[divan::bench(sample_count = 20, sample_size = 1, args = [2_000, SIZE])]
+    fn look_back_over(bencher: Bencher<'_, '_>, entries: u64) {
+        let path = layout(hundred_thousand().path()).segment(1);
+        bencher.bench_local(|| {
+            let mut seen = 0;
+            let looked = look_back(&path, |_| {
+                seen += 1;
+                if seen < entries { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            });
+            looked.unwrap();
         });
     }
 }

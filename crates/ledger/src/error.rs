@@ -66,6 +66,24 @@ pub enum LedgerError {
         /// How many there are.
         size: u64,
     },
+    /// An archive does not hold what it should.
+    #[error("archive `{file}`, line {line}: {problem}")]
+    Archive {
+        /// Name of the file.
+        file: String,
+        /// The line, counted from 1.
+        line: u64,
+        /// What is wrong there.
+        problem: String,
+    },
+    /// Entries whose archive is not there any more.
+    #[error("the entries {first} to {last} are not held any more: their archive was deleted")]
+    Gone {
+        /// Number of the first.
+        first: u64,
+        /// Number of the last.
+        last: u64,
+    },
     /// A pattern for redaction is not a glob.
     #[error("`{pattern}` is not a glob: {problem}")]
     Pattern {

@@ -68,7 +68,11 @@ events! {
     AuditStorageWarning = "audit_storage_warning", Storage;
     /// The ledger's storage is nearly full.
     AuditStorageCritical = "audit_storage_critical", Storage;
-    /// An archive of the ledger was deleted.
+    /// The entries of completed days were written to an archive.
+    AuditArchived = "audit_archived", Storage;
+    /// Archived entries leave the database.
+    AuditTrimmed = "audit_trimmed", Storage;
+    /// An archive of the ledger is deleted.
     AuditArchiveDeleted = "audit_archive_deleted", Storage;
     /// The ledger was found damaged; this entry starts a new segment.
     AuditChainBreak = "audit_chain_break", Security;

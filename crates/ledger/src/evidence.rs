@@ -9,13 +9,13 @@ use std::thread;
 use fluffy_base::{Digest, KernelId};
 
 use crate::checkpoint::{open_note, sign_note};
-use crate::export::each;
+use crate::held::Held;
 use crate::merkle::{Frontier, leaf_hash};
 use crate::query::owned;
 use crate::verify::MAX_FINDINGS;
 use crate::{
     AuditEntry, CheckpointError, LedgerError, Located, Problem, Segment, SignedCheckpoint,
-    SigningKey, VerifyingKey, store,
+    SigningKey, VerifyingKey,
 };
 
 /// Entries of one part: a power of two, so that each but the last is a perfect subtree.
@@ -51,10 +51,10 @@ impl EvidenceBundle {
         key: &SigningKey,
         exported_at_ms: u64,
     ) -> Result<Self, LedgerError> {
-        let connection = store::open_reader(segment.path())?;
+        let held = Held::open(segment.path())?;
         let (mut entries, mut details) = (Vec::new(), Vec::new());
         let mut prev = Digest::GENESIS;
-        each(&connection, segment.size(), |stored| {
+        held.each(segment.size(), |stored| {
             entries.push(owned(stored, prev)?);
             details.push(stored.detail.to_vec());
             prev = stored.entry_hash;

@@ -10,8 +10,9 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use crate::checkpoint::sign_note;
 use crate::encode::{Form, digest, integer, optional, string};
+use crate::held::Held;
 use crate::segment::Segment;
-use crate::store::{self, ENTRY_COLUMNS, StoredEntry};
+use crate::store::StoredEntry;
 use crate::{AuditEntry, DetailView, EventType, LedgerError, SigningKey};
 
 /// First line of a seal's text.
@@ -48,14 +49,14 @@ pub fn export(
 ) -> Result<Exported, LedgerError> {
     let writing = || LedgerError::file("write", "the bundle");
     let redaction = Redaction::new(options)?;
-    let connection = store::open_reader(segment.path())?;
+    let held = Held::open(segment.path())?;
     let mut out = Sealed { out, hasher: Hasher::default(), buffer: Vec::new() };
-    header(&mut out.buffer, segment, key, options, &variant(&connection)?)?;
+    header(&mut out.buffer, segment, key, options, &variant(&held.connection)?)?;
     let mut withheld = 0;
     for list in ["ledger_entries", "entries"] {
         out.buffer.extend_from_slice(format!(",\"{list}\":[").as_bytes());
         let mut prev = Digest::GENESIS;
-        each(&connection, segment.size(), |stored| {
+        held.each(segment.size(), |stored| {
             separator(&mut out.buffer, stored.seq);
             entry(&mut out.buffer, &crate::query::owned(stored, prev)?);
             prev = stored.entry_hash;
@@ -64,7 +65,7 @@ pub fn export(
         out.buffer.extend_from_slice(b"\n]");
     }
     out.buffer.extend_from_slice(b",\"details\":{");
-    each(&connection, segment.size(), |stored| {
+    held.each(segment.size(), |stored| {
         separator(&mut out.buffer, stored.seq);
         digest(&mut out.buffer, Some(&Digest::of(stored.detail)));
         out.buffer.push(b':');
@@ -108,7 +109,7 @@ fn separator(out: &mut Vec<u8>, seq: u64) {
 }
 
 /// One entry as the peer's verifiers read it.
-fn entry(out: &mut Vec<u8>, entry: &AuditEntry) {
+pub(crate) fn entry(out: &mut Vec<u8>, entry: &AuditEntry) {
     out.extend_from_slice(b"{\"ledger_seq\":");
     integer(out, entry.seq);
     out.extend_from_slice(b",\"prev_hash\":");
@@ -130,22 +131,6 @@ fn variant(connection: &rusqlite::Connection) -> Result<String, LedgerError> {
     let detail =
         DetailView::parse(&detail).map_err(|error| LedgerError::Damaged(error.to_string()))?;
     Ok(detail.variant.into_owned())
-}
-
-/// Calls `f` for the first `size` entries in order.
-pub(crate) fn each(
-    connection: &rusqlite::Connection,
-    size: u64,
-    mut f: impl FnMut(&StoredEntry<'_>) -> Result<(), LedgerError>,
-) -> Result<(), LedgerError> {
-    let reading = LedgerError::database;
-    let sql = format!("SELECT {ENTRY_COLUMNS} FROM entries WHERE seq < ?1 ORDER BY seq");
-    let mut statement = connection.prepare_cached(&sql).map_err(reading("exporting"))?;
-    let mut rows = statement.query([store::key(size)]).map_err(reading("exporting"))?;
-    while let Some(row) = rows.next().map_err(reading("exporting"))? {
-        f(&StoredEntry::from_row(row)?)?;
-    }
-    Ok(())
 }
 
 /// Which details stay out of the bundle.

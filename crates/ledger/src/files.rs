@@ -64,8 +64,22 @@ pub(crate) enum Durability {
     Written,
 }
 
+/// Opens a regular file for reading; never a link, a pipe or a device.
+pub(crate) fn open_regular(path: &Path) -> std::io::Result<File> {
+    // Without NONBLOCK, opening a pipe would wait for its other end.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => {
+            Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is not a regular file"))
+        }
+    }
+}
+
 /// Opens an empty private file for writing.
 pub(crate) fn private(path: &Path) -> std::io::Result<File> {
+    step();
     OpenOptions::new()
         .write(true)
         .create(true)
@@ -78,12 +92,14 @@ pub(crate) fn private(path: &Path) -> std::io::Result<File> {
 /// Moves a file.
 #[expect(clippy::disallowed_methods, reason = "the one place that moves the ledger's files")]
 pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), LedgerError> {
+    step();
     std::fs::rename(from, to).map_err(LedgerError::file("move", from))
 }
 
 /// Removes a file; one that is not there is fine.
 #[expect(clippy::disallowed_methods, reason = "the one place that removes the ledger's files")]
 pub(crate) fn remove(path: &Path) -> Result<(), LedgerError> {
+    step();
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(LedgerError::file("remove", path)(error))
@@ -94,6 +110,7 @@ pub(crate) fn remove(path: &Path) -> Result<(), LedgerError> {
 
 /// Makes a new or moved file's name durable.
 pub(crate) fn sync_parent(path: &Path) -> Result<(), LedgerError> {
+    step();
     let parent = path.parent().unwrap_or(Path::new("."));
     File::open(parent)
         .and_then(|dir| dir.sync_all())
@@ -114,6 +131,39 @@ pub(crate) fn names(dir: &Path) -> Result<Vec<String>, LedgerError> {
     }
     names.sort();
     Ok(names)
+}
+
+/// A moment between two operations on files, at which a process may die. Tests look at what is on disk
+/// at each of them.
+#[cfg(not(test))]
+pub(crate) fn step() {}
+#[cfg(test)]
+pub(crate) use watched::step;
+
+#[cfg(test)]
+pub(crate) mod watched {
+    use std::cell::RefCell;
+
+    thread_local! {
+        static WATCHER: RefCell<Option<Box<dyn FnMut()>>> = RefCell::default();
+    }
+
+    /// Calls the watcher of this thread, if there is one.
+    pub(crate) fn step() {
+        WATCHER.with_borrow_mut(|watcher| {
+            if let Some(watcher) = watcher {
+                watcher();
+            }
+        });
+    }
+
+    /// Runs `work` with `watcher` called at every step.
+    pub(crate) fn during<T>(watcher: impl FnMut() + 'static, work: impl FnOnce() -> T) -> T {
+        WATCHER.set(Some(Box::new(watcher)));
+        let done = work();
+        WATCHER.set(None);
+        done
+    }
 }
 
 /// A lock that lasts as long as the value, and no longer than the process.

@@ -52,6 +52,28 @@ pub enum Problem {
         /// Level of the tile.
         level: u8,
     },
+    /// The tree has another entry at this place, or none.
+    #[error("the entry is not the one that the tree has at its place")]
+    NotInTree,
+    /// An archive was changed.
+    #[error("archive `{file}`, line {line}: {problem}")]
+    Archive {
+        /// Name of the file.
+        file: String,
+        /// The line, counted from 1.
+        line: u64,
+        /// What is wrong there.
+        problem: String,
+    },
+    /// An archive that was recorded is not there, and no entry says that it was deleted.
+    #[error("archive `{0}` is missing")]
+    ArchiveMissing(String),
+    /// Entries that left the database are in no archive, and no entry says that one was deleted.
+    #[error("the entries up to {last} are in no archive")]
+    ArchivesMissing {
+        /// Number of the last.
+        last: u64,
+    },
     /// Something that belongs to nothing.
     #[error("there is {0}")]
     Stray(&'static str),

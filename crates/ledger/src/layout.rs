@@ -1,6 +1,7 @@
 //! Where the files of one project's ledger lie.
 //!
-//! `ledger/0001.db` is the first segment; a break opens the next number. The last signed checkpoint
+//! `ledger/0001.db` is the first segment; a break opens the next number. Completed days of it are in
+//! `archive/`, as they are recorded. The last signed checkpoint
 //! is remembered in another directory, so that replacing the ledger does not replace the memory of it.
 
 use std::path::{Path, PathBuf};
@@ -8,7 +9,13 @@ use std::path::{Path, PathBuf};
 use crate::{LedgerError, files};
 
 /// How many snapshots are kept.
-const SNAPSHOTS: usize = 5;
+pub(crate) const SNAPSHOTS: usize = 5;
+
+/// Name of the directory of archives.
+pub(crate) const ARCHIVE: &str = "archive";
+
+/// Name of the mark that rows are leaving the database.
+pub(crate) const TRIMMING: &str = "trimming";
 
 /// Where the files of one project's ledger lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +63,7 @@ impl Layout {
     }
 
     pub(crate) fn make_dirs(&self) -> Result<(), LedgerError> {
-        for name in ["ledger", "damaged", "snapshots"] {
+        for name in ["ledger", "damaged", "snapshots", ARCHIVE] {
             files::make_dir(&self.dir.join(name))?;
         }
         self.remembered.parent().map_or(Ok(()), files::make_dir)
@@ -79,6 +86,26 @@ impl Layout {
     /// There while the signing key is being replaced.
     pub(crate) fn rotation(&self) -> PathBuf {
         self.dir.join("rotation")
+    }
+
+    /// Where the archives lie.
+    pub fn archive(&self) -> PathBuf {
+        self.dir.join(ARCHIVE)
+    }
+
+    /// There while rows leave the database: until the file is compact again, it has free pages.
+    pub(crate) fn trimming(&self) -> PathBuf {
+        self.dir.join(TRIMMING)
+    }
+
+    /// How full the storage was when that was last recorded.
+    pub(crate) fn storage_mark(&self) -> PathBuf {
+        self.dir.join("storage")
+    }
+
+    /// The directories whose files count as the ledger's storage.
+    pub(crate) fn stores(&self) -> [PathBuf; 4] {
+        ["ledger", "damaged", "snapshots", ARCHIVE].map(|name| self.dir.join(name))
     }
 
     /// The damaged databases of a segment, the first first.
@@ -113,12 +140,12 @@ impl Layout {
     }
 
     /// Removes all but the newest snapshots.
-    pub(crate) fn prune_snapshots(&self) -> Result<(), LedgerError> {
+    pub(crate) fn prune_snapshots(&self, kept: usize) -> Result<(), LedgerError> {
         let dir = self.dir.join("snapshots");
         let names = files::names(&dir)?;
         let (done, unfinished): (Vec<_>, Vec<_>) =
             names.iter().partition(|name| name.ends_with(".db"));
-        let surplus = done.len().saturating_sub(SNAPSHOTS);
+        let surplus = done.len().saturating_sub(kept);
         let old = done.into_iter().take(surplus);
         old.chain(unfinished).try_for_each(|name| files::remove(&dir.join(name)))
     }

@@ -30,8 +30,8 @@ use crate::housekeeper::{self, Bell};
 use crate::merkle::Frontier;
 use crate::recovery::{self, Opened};
 use crate::{
-    Appended, Break, EvidenceBundle, Layout, LedgerError, Origin, Record, Segment, SigningKey,
-    rotation, store,
+    Appended, Break, EvidenceBundle, Layout, LedgerError, Origin, Record, Retained,
+    RetentionOptions, Segment, SigningKey, VerifyingKey, retention, rotation, store,
 };
 
 /// A power cut may lose this many operational entries …
@@ -52,6 +52,8 @@ pub struct LedgerConfig {
     pub origin: Origin,
     /// Tells the time of entries that the ledger writes about itself.
     pub clock: Arc<dyn Clock>,
+    /// How long entries are kept, and how much room they may take.
+    pub retention: RetentionOptions,
 }
 
 /// What opening a ledger found.
@@ -63,6 +65,8 @@ pub struct OpenReport {
     pub entries: u64,
     /// The damage that was found, recorded and set aside, if any.
     pub broken: Option<Break>,
+    /// What was done about old entries.
+    pub retained: Retained,
 }
 
 /// A record that has its place in the chain and is not yet known to be written.
@@ -132,20 +136,23 @@ impl Ledger {
         config.layout.make_dirs()?;
         let lock = Lock::take(&config.layout.lock())?;
         let opened = recovery::open(&config)?;
-        let clock = Arc::clone(&config.clock);
+        let (clock, retention) = (Arc::clone(&config.clock), config.retention);
         let origin = Origin { kernel_id: opened.kernel_id.clone(), ..config.origin };
         let report = OpenReport {
             segment: opened.segment,
             entries: opened.frontier.size(),
             broken: opened.broken.clone(),
+            retained: Retained::default(),
         };
         files::remove(&config.layout.clean_mark())?;
         let shared = Arc::new(Shared::new(config.layout, config.key, opened)?);
         let housekeeper = Some(housekeeper::start(Arc::clone(&shared))?);
-        let ledger = Self { shared, housekeeper, origin, report, _lock: lock };
+        let mut ledger = Self { shared, housekeeper, origin, report, _lock: lock };
         rotation::resume(&ledger.shared, |statement| {
             ledger.append(rotation::late_entry(clock.now_ms(), &ledger.origin, statement))
         })?;
+        let now_ms = clock.now_ms();
+        ledger.report.retained = retention::run(&ledger, &ledger.shared, &retention, now_ms);
         Ok(ledger)
     }
 
@@ -197,6 +204,16 @@ impl Ledger {
     /// Hash of the last entry, or 64 zeros.
     pub fn head(&self) -> Digest {
         lock(&self.shared.chain).head()
+    }
+
+    /// Where its files lie.
+    pub fn layout(&self) -> &Layout {
+        &self.shared.layout
+    }
+
+    /// The key that signs now.
+    pub fn verifying_key(&self) -> VerifyingKey {
+        lock(&self.shared.keys).current.verifying_key().clone()
     }
 
     /// The database of the segment that is written to.
@@ -351,7 +368,7 @@ impl Shared {
     }
 
     /// Makes everything durable that is written.
-    fn sync_log(&self) -> Result<(), LedgerError> {
+    pub(crate) fn sync_log(&self) -> Result<(), LedgerError> {
         let mut syncer = lock(&self.syncer);
         if let Some(reason) = &syncer.failed {
             return Err(LedgerError::Stopped(reason.clone()));
@@ -445,6 +462,11 @@ impl Shared {
             .busy_timeout(Duration::ZERO)
             .map_err(LedgerError::database("setting up the database"))?;
         Ok(connection)
+    }
+
+    /// The name under which the segment's checkpoints are signed.
+    pub(crate) fn checkpoint_origin(&self) -> &str {
+        &self.checkpoint_origin
     }
 
     pub(crate) fn layout(&self) -> &Layout {

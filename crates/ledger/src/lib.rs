@@ -4,8 +4,12 @@
 //! reads; [`export`] hands evidence to others. The chain's formula is the one of `DESIGN`, field for
 //! field, so that a verifier that shares no code with this one comes to the same hashes.
 //!
-//! **Invariant.** There is no way to change or remove an entry: no function here updates a row.
+//! **Invariant.** There is no way to change an entry: no function here updates a row. Rows leave the
+//! database only once they are in an archive that an entry records, and an archive is deleted only by
+//! [`RetentionOptions`] and after an entry says so.
 
+mod archive;
+mod archive_check;
 mod bundle;
 mod bundle_reader;
 mod chain;
@@ -21,6 +25,8 @@ mod export;
 mod files;
 mod finding;
 mod group;
+mod held;
+mod history;
 mod housekeeper;
 mod key;
 mod layout;
@@ -31,13 +37,18 @@ mod protocol;
 mod query;
 mod record;
 mod recovery;
+mod retention;
 mod rotation;
 mod salvage;
 mod segment;
+mod storage;
 mod store;
 mod tree;
+mod trim;
 mod verify;
 
+pub use archive::ArchiveName;
+pub use archive_check::{ArchiveCheck, Pruned};
 pub use bundle::{BundleCheck, Signer, verify_bundle};
 pub use checkpoint::{Checkpoint, CheckpointError, NoteError, SignedCheckpoint};
 pub use detail::{DETAIL_VERSION, Detail, DetailView, Origin, PolicyDecision};
@@ -47,6 +58,7 @@ pub use event::{Category, EventType};
 pub use evidence::EvidenceBundle;
 pub use export::{ExportOptions, Exported, export};
 pub use finding::{Located, Problem};
+pub use history::{Glimpse, Proved, ReadEntry, look_back, prove};
 pub use key::{
     KeyError, KeyName, KeyTextError, RotationError, SigningKey, VerifyingKey, read_private,
     remove_private, rotate, verify_rotation, write_private,
@@ -61,6 +73,8 @@ pub use protocol::{ProtocolCheck, verify_protocol};
 pub use query::{Page, Query, StoredRecord, find_entry, input_of};
 pub use record::{Appended, Record};
 pub use recovery::{Break, load_or_create_key};
+pub use retention::{Archived, Deleted, Retained, RetentionOptions};
 pub use segment::{Segment, SegmentCheck, verify_segments};
+pub use storage::{Storage, StorageLevel};
 pub use store::Blob;
 pub use verify::{ByteCheck, verify_bytes, verify_structure};

@@ -8,11 +8,13 @@ use std::path::Path;
 
 use fluffy_base::{Decision, Digest, KernelState};
 
-use crate::store::{self, ENTRY_COLUMNS, StoredEntry};
+use crate::archive_check::Books;
+use crate::held::{Held, Part};
+use crate::store::StoredEntry;
 use crate::verify::MAX_FINDINGS;
 use crate::{
-    DETAIL_VERSION, DetailView, EntryView, EventType, LedgerError, Located, Problem, VerifyingKey,
-    verify_rotation,
+    Category, DETAIL_VERSION, DetailView, EntryView, EventType, LedgerError, Located, Problem,
+    VerifyingKey, verify_rotation,
 };
 
 /// What a verification of the protocol found.
@@ -26,20 +28,30 @@ pub struct ProtocolCheck {
     pub sessions: u64,
     /// Details that were withheld and could not be checked.
     pub withheld: u64,
+    /// What the entries say about archives.
+    pub(crate) books: Books,
 }
 
 /// Verifies the order of events of a stored segment.
 pub fn verify_protocol(path: &Path) -> Result<ProtocolCheck, LedgerError> {
-    let connection = store::open_reader(path)?;
-    let reading = LedgerError::database;
-    let mut statement = connection
-        .prepare(&format!("SELECT {ENTRY_COLUMNS} FROM entries ORDER BY seq"))
-        .map_err(reading("reading"))?;
-    let mut rows = statement.query([]).map_err(reading("reading"))?;
+    let held = Held::open(path)?;
     let mut checker = Checker::default();
-    while let Some(row) = rows.next().map_err(reading("reading"))? {
-        let stored = StoredEntry::from_row(row)?;
-        checker.entry(stored.seq, &stored.columns, Some(stored.detail));
+    for part in held.parts(u64::MAX) {
+        let mut judge = |stored: &StoredEntry<'_>| {
+            checker.entry(stored.seq, &stored.columns, Some(stored.detail));
+            Ok(())
+        };
+        match part {
+            Part::Rows(range) => held.rows(range, &mut judge)?,
+            Part::Archived(file) => {
+                match held.lines(&file, &mut |line| judge(&line.stored()).map(|()| true)) {
+                    // What is wrong with an archive is found where archives are verified.
+                    Err(LedgerError::Archive { .. }) => checker.pass_over(file.name.last + 1),
+                    judged => drop(judged?),
+                }
+            }
+            Part::Gone(range) => checker.pass_over(range.end),
+        }
     }
     Ok(checker.finish())
 }
@@ -51,6 +63,8 @@ pub(crate) struct Checker {
     next: u64,
     kernel_id: Option<String>,
     session: Option<Session>,
+    /// Entries below this number may be unknown: their archive is gone.
+    unknown_to: u64,
     /// The key in force, as far as the entries that tell it were not withheld.
     key: Option<VerifyingKey>,
     /// Decisions whose result is still to come: by number, the request and the tool.
@@ -79,6 +93,12 @@ impl Checker {
             Some(Err(error)) => self.find(seq, format!("the detail is not readable: {error}")),
             Some(Ok(detail)) => self.detail(seq, entry, &detail),
         }
+    }
+
+    /// Goes on at `next`; what lies before it is not known.
+    fn pass_over(&mut self, next: u64) {
+        (self.next, self.unknown_to) = (next, next);
+        (self.session, self.key) = (None, None);
     }
 
     pub(crate) fn finish(mut self) -> ProtocolCheck {
@@ -116,6 +136,7 @@ impl Checker {
         match EventType::from_name(&detail.event) {
             None => self.find(seq, "the event is not a known one".to_owned()),
             Some(event) => {
+                self.check.books.note(event, detail);
                 self.key(seq, event, detail);
                 self.session(seq, event, entry, detail);
                 self.effects(seq, event, entry, detail);
@@ -156,9 +177,13 @@ impl Checker {
             EventType::AuditChainBreak | EventType::StateTransition if seq == 0 => return,
             // The ledger's own: one that was interrupted is finished before the next session.
             EventType::KeyRotation => return,
+            _ if event.category() == Category::Storage => return,
             _ => {}
         }
         let Some(session) = &mut self.session else {
+            if self.unknown_to > 0 {
+                return;
+            }
             return self.find(seq, "the entry belongs to no session".to_owned());
         };
         let (same, was_halted) = (session.id == detail.session_id, session.halted);
@@ -195,6 +220,7 @@ impl Checker {
             EventType::ToolResult => {
                 let decision = detail.decision_seq.and_then(|seq| self.open.remove(&seq));
                 match decision {
+                    None if detail.decision_seq.is_some_and(|seq| seq < self.unknown_to) => {}
                     None => self.find(seq, "a result without a decision of its own".to_owned()),
                     Some(decided) if decided != what() => {
                         self.find(seq, "a result for something else than was allowed".to_owned());

@@ -73,12 +73,13 @@ impl Record {
     }
 
     /// Whether the record must be on disk before the caller goes on: security events, refusals,
-    /// halts, and the decision before an effect.
+    /// halts, what becomes of the ledger's own files, and the decision before an effect.
     pub(crate) fn must_be_durable(&self) -> bool {
         match self.decision {
             Decision::Deny | Decision::Halt => true,
             Decision::Allow => {
-                self.detail.event.category() == Category::Security
+                let category = self.detail.event.category();
+                matches!(category, Category::Security | Category::Storage)
                     || self.detail.event == EventType::ToolExecute
             }
         }

@@ -18,13 +18,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::{Checkpoint, SignedCheckpoint};
 use crate::files::{self, Durability};
+use crate::layout::SNAPSHOTS;
 use crate::ledger::wal_of;
 use crate::merkle::{self, Frontier};
 use crate::tree::{self, TileError, Tree};
 use crate::verify::{Extent, damage, strays, verify_range};
 use crate::{
     Detail, DetailView, EventType, Layout, LedgerConfig, LedgerError, Located, Origin, Problem,
-    Record, SigningKey, VerifyingKey, salvage, store,
+    Record, SigningKey, VerifyingKey, salvage, store, trim,
 };
 
 /// Ledgers up to this size are verified whole at every start.
@@ -265,7 +266,7 @@ pub(crate) fn snapshot(layout: &Layout, segment: u32, size: u64) -> Result<(), L
         .and_then(|mut file| std::io::copy(&mut file, &mut copy))
         .map_err(LedgerError::file("copy", &from))?;
     files::rename(&unfinished, &to)?;
-    layout.prune_snapshots()
+    layout.prune_snapshots(SNAPSHOTS)
 }
 
 /// Opens an existing segment and checks it; `Err` inside is damage.
@@ -310,6 +311,9 @@ fn examine(
     if let Some(problem) = hold_against(&Tree::open(&path)?, &frontier, promised)? {
         return Ok(Err(locate(&connection, problem)?));
     }
+    if let Some(found) = unexplained_gap(&connection)? {
+        return Ok(Err(found));
+    }
     let first = if size <= SMALL { 0 } else { (size - TAIL) / 32 * 32 };
     if let Some(found) = verify_range(&connection, first..size)?.into_iter().next() {
         return Ok(Err(found));
@@ -332,6 +336,14 @@ fn examine(
     Ok(Ok(Opened { segment, connection, frontier, head, kernel_id, broken: None }))
 }
 
+/// Entries that are not there although none says that they have left.
+fn unexplained_gap(connection: &Connection) -> Result<Option<Located>, LedgerError> {
+    let first = trim::first_row(connection).map_err(LedgerError::database("reading"))?;
+    let Some(until) = first.filter(|first| *first > 1) else { return Ok(None) };
+    let explained = trim::Trim::of(connection)?.is_some();
+    Ok((!explained).then(|| Located::at(1, Problem::Missing { until })))
+}
+
 /// A broken promise names no entry; the first entry that fails its own check does, if there is one.
 fn locate(connection: &Connection, problem: Problem) -> Result<Located, LedgerError> {
     let extent = Extent::of(connection)?;
@@ -343,7 +355,7 @@ fn locate(connection: &Connection, problem: Problem) -> Result<Located, LedgerEr
     })
 }
 
-fn tile_problem(error: TileError) -> Result<Problem, LedgerError> {
+pub(crate) fn tile_problem(error: TileError) -> Result<Problem, LedgerError> {
     match error {
         TileError::Row(error) => damage(error.into()),
         TileError::Missing(_) | TileError::Damaged(_) => Ok(Problem::Database(error.to_string())),

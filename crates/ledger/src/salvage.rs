@@ -10,6 +10,8 @@ use crate::checkpoint::Checkpoint;
 use crate::merkle::{Frontier, leaf_hash};
 use crate::recovery::origin_parts;
 use crate::store::{self, ENTRY_COLUMNS, INPUT_COLUMN, INSERT_ENTRY, RowError, StoredEntry, key};
+use crate::tree::TileError;
+use crate::trim::{Leaves, Trim};
 use crate::verify::named_input;
 use crate::{DetailView, Layout, LedgerError, files};
 
@@ -127,6 +129,12 @@ impl Prefix {
         }
         while let Some(row) = rows.next()? {
             let entry = StoredEntry::from_row(row)?;
+            if self.size == 1
+                && entry.seq > 1
+                && let Some(trim) = Trim::of(connection)?.filter(|trim| trim.to == entry.seq)
+            {
+                prev = self.pass_over(connection, &trim)?;
+            }
             let intact = entry.seq == self.size
                 && entry.view().hash(&prev, &mut scratch) == entry.entry_hash;
             if !intact {
@@ -146,18 +154,43 @@ impl Prefix {
         }
         Ok(())
     }
+
+    /// Goes on after what has left, by the leaves in the tiles; the promised root holds them, too.
+    fn pass_over(&mut self, connection: &Connection, trim: &Trim) -> Result<Digest, RowError> {
+        let (mut leaves, mut tiles) = (Leaves::new(connection), Vec::new());
+        let mut edge = self.edge.clone();
+        for seq in self.size..trim.to {
+            match leaves.leaf(seq) {
+                Ok(leaf) => edge.push(leaf, &mut tiles),
+                Err(TileError::Row(error)) => return Err(error),
+                Err(_) => return Ok(Digest::GENESIS),
+            }
+            tiles.clear();
+        }
+        (self.edge, self.size) = (edge, trim.to);
+        Ok(trim.prev)
+    }
 }
 
 /// Copies the first `size` entries with their inputs, and makes the tree anew.
 fn copy(source: &Connection, target: &Connection, size: u64) -> Result<(), LedgerError> {
     let copying = LedgerError::database;
     let mut edge = Frontier::default();
+    let left = Trim::of(source)?.map_or(1..1, |trim| 1..trim.to);
+    let mut leaves = Leaves::new(source);
     let mut start = 0;
     while start < size {
         let end = size.min(start + BATCH);
         target.execute_batch("BEGIN").map_err(copying("salvaging"))?;
         for seq in start..end {
-            copy_entry(source, target, seq, &mut edge)?;
+            if !left.contains(&seq) {
+                copy_entry(source, target, seq)?;
+            }
+            let leaf = match left.contains(&seq) {
+                true => leaves.leaf(seq).map_err(|e| LedgerError::Damaged(e.to_string()))?,
+                false => leaf_hash(&store::entry_hash(target, seq)?),
+            };
+            place(target, leaf, &mut edge)?;
         }
         target.execute_batch("COMMIT").map_err(copying("salvaging"))?;
         start = end;
@@ -165,12 +198,7 @@ fn copy(source: &Connection, target: &Connection, size: u64) -> Result<(), Ledge
     Ok(())
 }
 
-fn copy_entry(
-    source: &Connection,
-    target: &Connection,
-    seq: u64,
-    edge: &mut Frontier,
-) -> Result<(), LedgerError> {
+fn copy_entry(source: &Connection, target: &Connection, seq: u64) -> Result<(), LedgerError> {
     let salvaging = LedgerError::database;
     let mut read = source
         .prepare_cached(&format!("SELECT {ENTRY_COLUMNS} FROM entries WHERE seq = ?1"))
@@ -187,13 +215,18 @@ fn copy_entry(
     target
         .prepare_cached(INSERT_ENTRY)
         .and_then(|mut insert| insert.execute(rusqlite::params_from_iter(values)))
-        .map_err(salvaging("salvaging"))?;
+        .map(drop)
+        .map_err(salvaging("salvaging"))
+}
+
+/// Gives a leaf its place in the tree that is made anew.
+fn place(target: &Connection, leaf: Digest, edge: &mut Frontier) -> Result<(), LedgerError> {
     let mut tiles = Vec::new();
-    edge.push(leaf_hash(&store::entry_hash(target, seq)?), &mut tiles);
+    edge.push(leaf, &mut tiles);
     tiles
         .iter()
         .try_for_each(|tile| store::insert_tile(target, tile))
-        .map_err(salvaging("salvaging"))
+        .map_err(LedgerError::database("salvaging"))
 }
 
 /// The input that an entry's detail names, if it is there and intact. It is read by itself: where only

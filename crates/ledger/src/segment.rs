@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use fluffy_base::{Digest, KernelId};
 use rusqlite::Connection;
 
+use crate::held::Held;
 use crate::merkle::Frontier;
 use crate::recovery::{self, Memory, checkpoint_origin};
 use crate::tree::{self, Tree};
 use crate::{
-    ByteCheck, Checkpoint, ConsistencyProof, DetailView, InclusionProof, Layout, LedgerError,
-    Located, Problem, ProtocolCheck, SigningKey, VerifyingKey, store, verify_bytes,
-    verify_protocol, verify_structure,
+    ArchiveCheck, ByteCheck, Checkpoint, ConsistencyProof, DetailView, InclusionProof, Layout,
+    LedgerError, Located, Problem, ProtocolCheck, SigningKey, VerifyingKey, archive_check, store,
+    verify_bytes, verify_protocol, verify_structure,
 };
 
 /// One segment as it was at one moment.
@@ -86,7 +87,10 @@ impl Segment {
     /// Proves that an entry is in the segment.
     pub fn prove(&self, seq: u64, key: &SigningKey) -> Result<InclusionProof, LedgerError> {
         let proof = self.inclusion_path(seq)?;
-        let entry_hash = self.tree.entry_hash(seq)?;
+        let entry_hash = match Held::open(&self.path)?.archived(seq)? {
+            Some(line) => line.entry_hash,
+            None => self.tree.entry_hash(seq)?,
+        };
         Ok(InclusionProof { seq, entry_hash, proof, checkpoint: self.checkpoint(key)? })
     }
 
@@ -124,6 +128,8 @@ pub struct SegmentCheck {
     pub bytes: ByteCheck,
     /// The level *protocol*; `None` where the bytes could not be read to the end.
     pub protocol: Option<ProtocolCheck>,
+    /// The archives of the segment.
+    pub archives: ArchiveCheck,
     /// What is remembered of the segment, against what is there: of the newest the signed checkpoint,
     /// of an older one what the next one says of it.
     pub memory: Option<Located>,
@@ -133,7 +139,8 @@ impl SegmentCheck {
     /// Everything that is wrong.
     pub fn findings(&self) -> impl Iterator<Item = &Located> {
         let protocol = self.protocol.iter().flat_map(|check| &check.findings);
-        self.bytes.findings.iter().chain(protocol).chain(&self.memory)
+        let archives = &self.archives.findings;
+        self.bytes.findings.iter().chain(protocol).chain(archives).chain(&self.memory)
     }
 }
 
@@ -187,7 +194,10 @@ fn verify_segment(layout: &Layout, number: u32) -> Result<SegmentCheck, LedgerEr
     });
     let panicked = |_| LedgerError::Stopped("a verification thread panicked".to_owned());
     bytes.findings.extend(structure.map_err(panicked)??);
-    Ok(SegmentCheck { number, bytes, protocol: protocol?, memory: None })
+    let protocol = protocol?;
+    let books = protocol.as_ref().map(|check| &check.books);
+    let archives = archive_check::verify(layout, number, books)?;
+    Ok(SegmentCheck { number, bytes, protocol, archives, memory: None })
 }
 
 fn missing(number: u32) -> SegmentCheck {
@@ -197,7 +207,8 @@ fn missing(number: u32) -> SegmentCheck {
         tree_root: crate::merkle::empty_root(),
         findings: Vec::new(),
     };
-    SegmentCheck { number, bytes, protocol: None, memory: None }
+    let archives = ArchiveCheck::default();
+    SegmentCheck { number, bytes, protocol: None, archives, memory: None }
 }
 
 /// What the first entry of a segment says of the one before it.
@@ -290,7 +301,7 @@ fn first_detail(connection: &Connection) -> Result<Vec<u8>, LedgerError> {
         .map_err(LedgerError::database("reading the first entry"))
 }
 
-fn first_kernel(connection: &Connection) -> Result<KernelId, LedgerError> {
+pub(crate) fn first_kernel(connection: &Connection) -> Result<KernelId, LedgerError> {
     let detail = first_detail(connection)?;
     DetailView::kernel_in(&detail)
         .ok_or_else(|| LedgerError::Damaged("the first entry names no kernel".to_owned()))

@@ -2,7 +2,7 @@
 //!
 //! **Invariant.** The columns of `entries` are the entry; there is no second copy that a query could
 //! read and a verification miss. What follows from them is not kept: the hash of a detail is computed
-//! from the detail. Rows are only ever inserted.
+//! from the detail. Rows are inserted, and leave only in [`delete_before`], once they are archived.
 
 use std::path::Path;
 
@@ -12,6 +12,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, params};
 
 use crate::codes::{decision_code, decision_of, state_code, state_of};
 use crate::merkle::{Tile, TileId};
+use crate::trim::Trim;
 use crate::{EntryView, LedgerError};
 
 /// Marks the file as a ledger of ours ("fluf").
@@ -130,6 +131,11 @@ impl Blob {
         self.salted
     }
 
+    /// What was stored, read back.
+    pub(crate) fn from_salted(salted: Vec<u8>) -> Self {
+        Self { salted }
+    }
+
     /// How many bytes are stored.
     pub(crate) fn len(&self) -> usize {
         self.salted.len()
@@ -222,7 +228,7 @@ fn optional_text<'a>(row: &'a Row<'_>, column: usize) -> Result<Option<&'a str>,
     }
 }
 
-fn blob<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a [u8], RowError> {
+pub(crate) fn blob<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a [u8], RowError> {
     row.get_ref(column)?.as_blob().map_err(|_| RowError::Kind(column))
 }
 
@@ -235,7 +241,7 @@ fn named(
     name(code).ok_or(RowError::Kind(column))
 }
 
-fn number(row: &Row<'_>, column: usize) -> Result<u64, RowError> {
+pub(crate) fn number(row: &Row<'_>, column: usize) -> Result<u64, RowError> {
     let value = row.get_ref(column)?.as_i64().map_err(|_| RowError::Kind(column))?;
     u64::try_from(value).map_err(|_| RowError::Kind(column))
 }
@@ -364,12 +370,18 @@ pub(crate) fn settings_problem(connection: &Connection) -> rusqlite::Result<Opti
                 other => String::from_utf8_lossy(other.as_bytes().unwrap_or_default()).into_owned(),
             })
         })?;
-        if found != expected {
+        if found != expected && !(name == "freelist_count" && is_trimming(connection)) {
             let found = fluffy_base::Excerpt::new(&found, 100);
             return Ok(Some(format!("the file's {name} is {found}, a ledger's is {expected}")));
         }
     }
     Ok(None)
+}
+
+/// Whether rows are leaving the database, by the mark beside it: then it has free pages.
+fn is_trimming(connection: &Connection) -> bool {
+    let dir = connection.path().and_then(|path| Path::new(path).parent()?.parent());
+    dir.is_some_and(|dir| dir.join(crate::layout::TRIMMING).exists())
 }
 
 /// How many entries there are. Rows are numbered without gaps from 0; gaps are for verification.
@@ -393,9 +405,23 @@ pub(crate) fn entry_hash(connection: &Connection, seq: u64) -> Result<Digest, Ro
 /// The stored hash of the entry before number `seq`: what that one follows, and of the size the head.
 pub(crate) fn hash_before(connection: &Connection, seq: u64) -> Result<Digest, RowError> {
     match seq.checked_sub(1) {
-        Some(before) => entry_hash(connection, before),
         None => Ok(Digest::GENESIS),
+        Some(before) => match entry_hash(connection, before) {
+            // The first row after those that have left: their record has the hash.
+            Err(RowError::Database(rusqlite::Error::QueryReturnedNoRows)) => {
+                let left = Trim::of(connection)?.filter(|trim| trim.to == seq);
+                left.map(|trim| trim.prev)
+                    .ok_or_else(|| RowError::Database(rusqlite::Error::QueryReturnedNoRows))
+            }
+            found => found,
+        },
     }
+}
+
+/// Deletes the rows 1 to `to` (not itself), which are archived, in one transaction.
+pub(crate) fn delete_before(connection: &Connection, to: u64) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare("DELETE FROM entries WHERE seq > 0 AND seq < ?1")?;
+    statement.execute([key(to)]).map(drop)
 }
 
 /// A sequence number as SQLite stores it. Numbers beyond SQLite's range name no row.

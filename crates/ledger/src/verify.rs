@@ -21,11 +21,13 @@ use crate::ledger::wal_of;
 use crate::merkle::{Frontier, TILE_HEIGHT, TILE_WIDTH, Tile, TileId, leaf_hash};
 use crate::store::{self, ENTRY_COLUMNS, Link, RowError, key, tile_key};
 use crate::tree::read_tile;
+use crate::trim::{Leaves, Trim};
 use crate::{LedgerError, Located, Problem};
 
 /// Entries of one chunk: a tile of level 1 stands on exactly one.
 const CHUNK: u64 = TILE_WIDTH * TILE_WIDTH;
-/// More entries than fit on a page: their hashes alone take 64 bytes each.
+/// More entries than fit on a page: their hashes alone take 64 bytes each, and of those that have left
+/// the tiles still do.
 const ENTRIES_PER_PAGE: u64 = 64;
 /// Levels of tiles within a chunk.
 const CHUNK_LEVELS: u8 = 2;
@@ -71,7 +73,8 @@ pub fn verify_bytes(path: &Path) -> Result<ByteCheck, LedgerError> {
     let connection = store::open_reader(path)?;
     let mut findings = Vec::new();
     let check = structure(&connection, path, &mut findings).and_then(|extent| {
-        let mut check = contents(path, extent.judged)?;
+        let trim = Trim::of(&connection)?;
+        let mut check = contents(path, extent.judged, trim.as_ref())?;
         check.entries = extent.size;
         check.findings.extend(extent.gap);
         check.findings.extend(strays(&connection, extent.size)?);
@@ -100,7 +103,7 @@ pub(crate) fn verify_range(
     connection: &Connection,
     range: Range<u64>,
 ) -> Result<Vec<Located>, LedgerError> {
-    Ok(Chunk::judged(connection, range)?.findings)
+    Ok(Chunk::judged(connection, range, None)?.findings)
 }
 
 /// Whether an error is damage to report or a failure to pass on.
@@ -223,7 +226,7 @@ fn first_gap(connection: &Connection) -> rusqlite::Result<(u64, Option<u64>)> {
 }
 
 /// Checks all entries of a ledger of `size` entries, chunk by chunk, on all processors.
-fn contents(path: &Path, size: u64) -> Result<ByteCheck, LedgerError> {
+fn contents(path: &Path, size: u64, trim: Option<&Trim>) -> Result<ByteCheck, LedgerError> {
     let chunks = size.div_ceil(CHUNK);
     let workers = thread::available_parallelism().map_or(1, |n| n.get() as u64).min(chunks.max(1));
     let next = AtomicU64::new(0);
@@ -236,7 +239,7 @@ fn contents(path: &Path, size: u64) -> Result<ByteCheck, LedgerError> {
                 return Ok(());
             }
             let range = index * CHUNK..size.min((index + 1) * CHUNK);
-            let outcome = check_chunk(&connection, index, range)?;
+            let outcome = check_chunk(&connection, index, range, trim.cloned())?;
             done.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(outcome);
         }
     };
@@ -263,8 +266,9 @@ fn check_chunk(
     connection: &Connection,
     index: u64,
     range: Range<u64>,
+    trim: Option<Trim>,
 ) -> Result<ChunkOutcome, LedgerError> {
-    let chunk = Chunk::judged(connection, range)?;
+    let chunk = Chunk::judged(connection, range, trim)?;
     let (entries, root) = (chunk.edge.size(), chunk.edge.root());
     Ok(ChunkOutcome { index, entries, root, findings: chunk.findings })
 }
@@ -339,6 +343,8 @@ pub(crate) fn strays(connection: &Connection, size: u64) -> Result<Vec<Located>,
 struct Chunk<'a> {
     connection: &'a Connection,
     range: Range<u64>,
+    /// What has left the database, as far as it was asked for.
+    trim: Option<Trim>,
     next: u64,
     edge: Frontier,
     findings: Vec<Located>,
@@ -347,10 +353,14 @@ struct Chunk<'a> {
 
 impl<'a> Chunk<'a> {
     /// A run that went as far as the file can be read.
-    fn judged(connection: &'a Connection, range: Range<u64>) -> Result<Self, LedgerError> {
+    fn judged(
+        connection: &'a Connection,
+        range: Range<u64>,
+        trim: Option<Trim>,
+    ) -> Result<Self, LedgerError> {
         let next = range.start;
         let (edge, findings, scratch) = (Frontier::default(), Vec::new(), Vec::new());
-        let mut chunk = Self { connection, range, next, edge, findings, scratch };
+        let mut chunk = Self { connection, range, trim, next, edge, findings, scratch };
         if let Err(error) = chunk.run() {
             let problem = damage(error.into())?;
             chunk.findings.push(Located { seq: Some(chunk.next), problem });
@@ -359,7 +369,7 @@ impl<'a> Chunk<'a> {
     }
 
     fn run(&mut self) -> Result<(), RowError> {
-        let mut prev = Some(store::hash_before(self.connection, self.range.start)?);
+        let mut prev = self.hash_before_start()?;
         let connection = self.connection;
         let mut entries = connection.prepare_cached(&format!(
             "SELECT {ENTRY_COLUMNS}, input FROM entries WHERE seq >= ?1 AND seq < ?2 ORDER BY seq"
@@ -368,8 +378,7 @@ impl<'a> Chunk<'a> {
         while let Some(row) = rows.next()? {
             let link = Link::from_row(row)?;
             if link.seq != self.next {
-                self.pass_over(link.seq);
-                prev = None;
+                prev = self.pass_over(link.seq)?;
             }
             match self.entry(link, row, prev) {
                 Err(RowError::Kind(column)) => {
@@ -378,25 +387,72 @@ impl<'a> Chunk<'a> {
                 }
                 judged => judged?,
             }
-            self.place(link)?;
+            self.place(leaf_hash(&link.entry_hash))?;
             prev = Some(link.entry_hash);
             self.next += 1;
         }
         if self.next != self.range.end {
-            self.pass_over(self.range.end);
+            self.pass_over(self.range.end)?;
         }
         Ok(())
     }
 
-    /// Reports missing entries and leaves their places in the tree empty, so that those after them
-    /// keep theirs.
-    fn pass_over(&mut self, until: u64) {
+    /// Hash of the entry before the run; `None` where that has left and is not the last that did.
+    fn hash_before_start(&mut self) -> Result<Option<Digest>, RowError> {
+        let start = self.range.start;
+        if start > 0 && self.has_left(start - 1..start)? {
+            return Ok(self.trim.as_ref().filter(|trim| trim.to == start).map(|trim| trim.prev));
+        }
+        store::hash_before(self.connection, start).map(Some)
+    }
+
+    /// Goes on at `until`: over entries that have left by the tree's own leaves, over others by
+    /// reporting them. Gives the hash of the last, where it is known.
+    fn pass_over(&mut self, until: u64) -> Result<Option<Digest>, RowError> {
+        if self.has_left(self.next..until)? {
+            self.take_leaves(until)?;
+            return Ok(self.trim.as_ref().filter(|trim| trim.to == until).map(|trim| trim.prev));
+        }
         self.find(self.next, Problem::Missing { until });
         let mut tiles = Vec::new();
+        // Their places stay empty, so that those after them keep theirs.
         while self.next < until {
             self.edge.push(leaf_hash(&Digest::GENESIS), &mut tiles);
             self.next += 1;
         }
+        Ok(None)
+    }
+
+    /// Whether an entry says that these have left. It is asked for again where what is known does not
+    /// explain a gap: a kernel may have trimmed the database meanwhile.
+    fn has_left(&mut self, range: Range<u64>) -> Result<bool, RowError> {
+        let explains = |trim: &Option<Trim>| trim.as_ref().is_some_and(|t| t.covers(range.clone()));
+        if explains(&self.trim) {
+            return Ok(store::entry_hash(self.connection, range.start).is_err());
+        }
+        if range.start == 0 || store::entry_hash(self.connection, range.start).is_ok() {
+            return Ok(false);
+        }
+        self.trim = Trim::of(self.connection)?;
+        Ok(explains(&self.trim))
+    }
+
+    /// Gives entries that have left their places, by the leaves in the tiles.
+    fn take_leaves(&mut self, until: u64) -> Result<(), RowError> {
+        let mut leaves = Leaves::new(self.connection);
+        while self.next < until {
+            let leaf = match leaves.leaf(self.next) {
+                Ok(leaf) => leaf,
+                Err(crate::tree::TileError::Row(error)) => return Err(error),
+                Err(_) => {
+                    self.find(self.next, Problem::Tile { level: 0 });
+                    Digest::GENESIS
+                }
+            };
+            self.place(leaf)?;
+            self.next += 1;
+        }
+        Ok(())
     }
 
     /// Judges the fields, the detail and the input of one entry.
@@ -415,9 +471,9 @@ impl<'a> Chunk<'a> {
     }
 
     /// Gives an entry its place in the tree, and compares the tiles that it completes.
-    fn place(&mut self, link: Link) -> Result<(), RowError> {
+    fn place(&mut self, leaf: Digest) -> Result<(), RowError> {
         let mut tiles = Vec::new();
-        self.edge.push(leaf_hash(&link.entry_hash), &mut tiles);
+        self.edge.push(leaf, &mut tiles);
         for tile in tiles {
             // The run starts at a multiple of the tile's width, so the tiles before it are whole.
             let TileId { level, index } = tile.id();
@@ -439,7 +495,7 @@ impl<'a> Chunk<'a> {
 }
 
 /// Compares a tile with the one that should be stored, and names the entry where they part.
-fn compare_tile(
+pub(crate) fn compare_tile(
     connection: &Connection,
     id: TileId,
     computed: &Tile,
@@ -468,7 +524,7 @@ fn compare_tile(
 }
 
 /// What is wrong with an entry's kept input, held against the hash that its detail names.
-fn input_problem(detail: &[u8], kept: Option<&[u8]>) -> Option<Problem> {
+pub(crate) fn input_problem(detail: &[u8], kept: Option<&[u8]>) -> Option<Problem> {
     match (named_input(detail), kept) {
         (None, None) => None,
         (Some(named), Some(kept)) if named == Digest::of(kept).hex() => None,

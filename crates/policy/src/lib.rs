@@ -34,7 +34,7 @@ mod trial;
 mod verdict;
 mod warning;
 mod whole;
-mod yaml;
+pub mod yaml;
 
 pub use builtin::{BuiltIn, Part};
 pub use calls::{CallError, Shape, canonical_call, known_calls, shape_of};

@@ -4,10 +4,11 @@
 //! `false` are the only booleans. Reading by hand from the tree, instead of deriving it, lets every
 //! error name the place, the field and what was expected there.
 //!
-//! **Invariant.** Nothing in a file is skipped: [`Node::fields`] refuses each key that it was not
+//! **Invariant.** Nothing in a file is skipped: `Node::fields` refuses each key that it was not
 //! told of.
 
 use std::fmt;
+use std::ops::Range;
 
 use fluffy_base::Excerpt;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -97,15 +98,18 @@ pub enum PolicyProblem {
 
 /// A place in a text, and what is wrong there.
 #[derive(Debug)]
-pub(crate) struct Problem {
-    pub(crate) line: u64,
-    pub(crate) column: u64,
-    pub(crate) what: PolicyProblem,
+pub struct Problem {
+    /// Line of the text, from 1.
+    pub line: u64,
+    /// Column of the line in characters, from 1.
+    pub column: u64,
+    /// What is wrong there.
+    pub what: PolicyProblem,
 }
 
 /// A value and where it begins.
 #[derive(Debug)]
-pub(crate) struct Node {
+pub struct Node {
     at: Location,
     kind: Kind,
 }
@@ -123,13 +127,24 @@ enum Kind {
 
 /// A value with the name of the field in which it stands.
 #[derive(Debug)]
-pub(crate) struct Field<'a> {
+pub struct Field<'a> {
     pub(crate) name: String,
     pub(crate) node: &'a Node,
 }
 
+/// One member of a mapping.
+#[derive(Debug)]
+pub struct Member<'a> {
+    /// Its key.
+    pub key: &'a str,
+    /// Where the key stands: line and column, from 1.
+    pub place: (u64, u64),
+    /// Its value.
+    pub value: Field<'a>,
+}
+
 /// Reads one YAML document.
-pub(crate) fn parse(text: &str) -> Result<Node, Problem> {
+pub fn parse(text: &str) -> Result<Node, Problem> {
     let node: Node =
         serde_saphyr::from_str_with_options(text, options()).map_err(|error| problem(&error))?;
     node.check_numbers(text)?;
@@ -138,7 +153,7 @@ pub(crate) fn parse(text: &str) -> Result<Node, Problem> {
 
 impl Node {
     /// The value as a whole file.
-    pub(crate) fn root(&self) -> Field<'_> {
+    pub fn root(&self) -> Field<'_> {
         Field { name: String::new(), node: self }
     }
 }
@@ -170,7 +185,7 @@ impl<'a> Field<'a> {
     }
 
     /// The items of a list of texts.
-    pub(crate) fn texts(&self) -> Result<Vec<(Field<'a>, &'a str)>, Problem> {
+    pub fn texts(&self) -> Result<Vec<(Field<'a>, &'a str)>, Problem> {
         let Kind::List(items) = &self.node.kind else {
             return Err(self.expected("a list of texts, such as `[user, model]`"));
         };
@@ -215,6 +230,40 @@ impl<'a> Field<'a> {
         members.iter().map(member).collect()
     }
 
+    /// The members of a mapping with their places; nothing if it is none, or has keys that are no words.
+    pub fn placed_members(&self) -> Option<Vec<Member<'a>>> {
+        let Kind::Map(members) = &self.node.kind else { return None };
+        let member = |(key, node): &'a (Node, Node)| {
+            let Kind::Text(text) = &key.kind else { return None };
+            let place = (key.at.line().max(1), key.at.column().max(1));
+            Some(Member { key: text, place, value: Field { name: self.child(text), node } })
+        };
+        members.iter().map(member).collect()
+    }
+
+    /// Whether nothing stands there.
+    pub fn is_empty(&self) -> bool {
+        matches!(self.node.kind, Kind::Null)
+    }
+
+    /// A text, number or boolean as it would be typed.
+    pub fn scalar(&self) -> Option<String> {
+        match &self.node.kind {
+            Kind::Bool(value) => Some(value.to_string()),
+            Kind::Integer(value) => Some(value.to_string()),
+            Kind::Float(value) => Some(value.to_string()),
+            Kind::Text(text) => Some(text.clone()),
+            Kind::Null | Kind::List(_) | Kind::Map(_) => None,
+        }
+    }
+
+    /// The bytes of the text that the value begins with; of a text or a number, all of them.
+    pub fn bytes(&self) -> Option<Range<usize>> {
+        let span = self.node.at.span();
+        let start = usize::try_from(span.byte_offset()?).ok()?;
+        Some(start..start.checked_add(usize::try_from(span.byte_len()?).ok()?)?)
+    }
+
     /// The value under a key, where there is one.
     pub(crate) fn member(&self, wanted: &str) -> Option<Field<'a>> {
         let members = self.members("").ok()?;
@@ -235,7 +284,7 @@ impl<'a> Field<'a> {
     }
 
     /// Where it stands: line and column, from 1.
-    pub(crate) fn place(&self) -> (u64, u64) {
+    pub fn place(&self) -> (u64, u64) {
         (self.node.at.line().max(1), self.node.at.column().max(1))
     }
 
@@ -326,10 +375,7 @@ impl Node {
     }
 
     fn written<'t>(&self, text: &'t str) -> Option<&'t str> {
-        let span = self.at.span();
-        let start = usize::try_from(span.byte_offset()?).ok()?;
-        let length = usize::try_from(span.byte_len()?).ok()?;
-        text.get(start..start.checked_add(length)?)
+        text.get(self.root().bytes()?)
     }
 
     fn found(&self) -> String {
@@ -438,10 +484,10 @@ fn problem(error: &Error) -> Problem {
         Error::Budget { breach, .. } => PolicyProblem::Syntax(over_budget(breach)),
         Error::UnknownAnchor { .. } => PolicyProblem::Syntax(NO_ANCHORS.to_owned()),
         Error::MergeKeyNotAllowed { .. } => {
-            PolicyProblem::Syntax("merge keys (`<<`) have no place in a policy".to_owned())
+            PolicyProblem::Syntax("merge keys (`<<`) have no place here".to_owned())
         }
         Error::MultipleDocuments { .. } => {
-            PolicyProblem::Syntax("a policy is one document, and here begins a second".to_owned())
+            PolicyProblem::Syntax("a file is one document, and here begins a second".to_owned())
         }
         other => PolicyProblem::Syntax(excerpt(&UserMessageFormatter.format_message(other))),
     };
@@ -449,15 +495,15 @@ fn problem(error: &Error) -> Problem {
     Problem { line: place.line().max(1), column: place.column().max(1), what }
 }
 
-const NO_ANCHORS: &str = "anchors and aliases have no place in a policy: write the value out";
+const NO_ANCHORS: &str = "anchors and aliases have no place here: write the value out";
 
 fn over_budget(breach: &serde_saphyr::budget::BudgetBreach) -> String {
     use serde_saphyr::budget::BudgetBreach;
     match breach {
         BudgetBreach::Anchors { .. } | BudgetBreach::Aliases { .. } => NO_ANCHORS.to_owned(),
         BudgetBreach::Depth { .. } => format!("nested deeper than {MAX_DEPTH} levels"),
-        BudgetBreach::Documents { .. } => "a policy is one document".to_owned(),
-        _ => "more than a policy can need".to_owned(),
+        BudgetBreach::Documents { .. } => "a file is one document".to_owned(),
+        _ => "more than such a file can need".to_owned(),
     }
 }
 
@@ -479,7 +525,7 @@ fn listed(known: &[&str]) -> String {
 }
 
 /// The candidate that `word` most likely was meant to be, if any is near enough to be a slip.
-pub(crate) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let word: Vec<char> = word.chars().take(64).flat_map(char::to_lowercase).collect();
     candidates
         .iter()

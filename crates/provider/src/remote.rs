@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use fluffy_base::Secret;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     Endpoint, HostAnswer, HostMessage, ModelInfo, ModelRequest, Prices, Provider, ProviderError,
@@ -49,7 +50,8 @@ pub enum GuestFailure {
 }
 
 /// Which model is asked, and what is known of it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Model {
     /// Its name at the provider; empty where none in particular is meant.
     pub name: String,

@@ -35,12 +35,17 @@ pub struct Replay {
 impl Replay {
     /// Reads a transcript from a file.
     pub fn open(path: &Path) -> Result<Self, TranscriptError> {
+        Self::parse(&Self::read(path)?)
+    }
+
+    /// The text of a transcript's file.
+    pub fn read(path: &Path) -> Result<String, TranscriptError> {
         let mut bytes = Vec::new();
         File::open(path)?.take(MAX_TRANSCRIPT_BYTES + 1).read_to_end(&mut bytes)?;
         if u64::try_from(bytes.len()).map_or(true, |read| read > MAX_TRANSCRIPT_BYTES) {
             return Err(TranscriptError::TooLarge);
         }
-        Self::parse(&String::from_utf8(bytes).map_err(|_| TranscriptError::Encoding)?)
+        String::from_utf8(bytes).map_err(|_| TranscriptError::Encoding)
     }
 
     /// Reads a transcript from a text.

@@ -22,6 +22,7 @@ mod volume;
 pub use config::{Changes, Config, ConfigError, Shown, Workspace};
 pub use job::{Captured, End, Input, Job, Limit, Outcome, Output, Start, Stream, Usage, Watcher};
 pub use limits::Limits;
+pub use native::l1;
 pub use native::seccomp::{Refused, refused};
 pub use native::{Guest, Native, NativeOptions, sandbox_init};
 pub use network::Network;

@@ -1,18 +1,8 @@
-//! What was typed behind `fluffy policy` and `fluffy config`.
+//! What was typed behind `fluffy policy`.
 
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand};
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum ConfigCommand {
-    /// Write the shipped policy with its comments to .fluffy/policy.yaml
-    Init {
-        /// Replace the policy that is there
-        #[arg(long)]
-        force: bool,
-    },
-}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyCommand {

@@ -10,6 +10,9 @@ use super::task::{CapArgs, ModeName};
 pub(crate) enum SessionCommand {
     /// List the sessions of this project, newest first
     List {
+        /// Archived ones, too
+        #[arg(long)]
+        all: bool,
         /// One JSON object a line
         #[arg(long)]
         json: bool,
@@ -54,12 +57,28 @@ pub(crate) enum SessionCommand {
     },
     /// Go on with a session that was interrupted
     Resume(Box<ResumeArgs>),
+    /// Watch a session that is under way
+    Attach {
+        /// The session; whichever is under way without it
+        id: Option<String>,
+        /// Events as JSON lines on the standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// Begin a session that goes on from somewhere in another one, which stays as it is
+    Fork {
+        /// The session; the last one without it
+        id: Option<String>,
+        /// After which turn of the model (`turn:N`) or which step (`step:N`, or N alone); its end without it
+        #[arg(long, value_name = "STEP|TURN")]
+        at: Option<String>,
+    },
     /// Remove a session; the ledger keeps what happened
     Rm {
         /// The session
         id: String,
     },
-    /// Write what a model said in a session, to be played again
+    /// Write a session down: to be played again, to be kept, or to be read
     Export(ExportSessionArgs),
 }
 
@@ -67,6 +86,9 @@ pub(crate) enum SessionCommand {
 pub(crate) struct ResumeArgs {
     /// The session; the last one without it
     pub(crate) id: Option<String>,
+    /// The last session, as without any id
+    #[arg(long, conflicts_with = "id")]
+    pub(crate) last: bool,
     /// Who provides the model, if not whoever did: `replay:FILE` goes on where the session stopped in it
     #[arg(long, value_name = "P")]
     pub(crate) provider: Option<String>,
@@ -88,12 +110,26 @@ pub(crate) struct ResumeArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ExportSessionArgs {
-    /// As a transcript for `--provider replay:FILE` (the only form there is)
-    #[arg(long, required = true)]
-    pub(crate) transcript: bool,
+    #[command(flatten)]
+    pub(crate) form: ExportForm,
     /// The file to write; the standard output without it
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     /// The session; the last one without it
     pub(crate) id: Option<String>,
+}
+
+/// Exactly one of them.
+#[derive(Debug, ClapArgs)]
+#[group(required = true, multiple = false, id = "form")]
+pub(crate) struct ExportForm {
+    /// As a transcript for `--provider replay:FILE`
+    #[arg(long)]
+    pub(crate) transcript: bool,
+    /// All of it as one JSON object, with the ledger's entries and their hashes
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// As a text to be read: what was said, decided, changed and tested
+    #[arg(long)]
+    pub(crate) markdown: bool,
 }

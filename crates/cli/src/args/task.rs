@@ -26,9 +26,9 @@ Progress goes to the standard error, the answer to the standard output.";
 #[derive(Debug, ClapArgs)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct TaskArgs {
-    /// How strictly to work: strict writes tests first, explore and debug may write code without
-    #[arg(long, value_enum, default_value_t = ModeName::Strict)]
-    pub(crate) mode: ModeName,
+    /// How strictly to work: strict, the default, writes tests first; explore and debug may write code without
+    #[arg(long, value_enum)]
+    pub(crate) mode: Option<ModeName>,
     /// Read and explain; nothing is written
     #[arg(long)]
     pub(crate) read_only: bool,
@@ -62,9 +62,9 @@ pub(crate) struct TaskArgs {
 /// Where a task has to stop, finished or not.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct CapArgs {
-    /// At most so many turns of the model
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) max_turns: u64,
+    /// At most so many turns of the model; 50 where no setting says otherwise
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_turns: Option<u64>,
     /// At most so many tokens, sent and received together
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_tokens: Option<u64>,
@@ -220,7 +220,10 @@ mod tests {
         assert_eq!(task(&["--project=dir", "add it"]).task.as_deref(), Some("add it"));
         assert_eq!(task(&["-Cdir", "add it", "--json"]).task.as_deref(), Some("add it"));
         let explored = task(&["--mode", "explore", "fix"]);
-        assert_eq!((explored.task.as_deref(), explored.mode), (Some("fix"), ModeName::Explore));
+        assert_eq!(
+            (explored.task.as_deref(), explored.mode),
+            (Some("fix"), Some(ModeName::Explore))
+        );
         assert_eq!(task(&["run", "fix"]).task.as_deref(), Some("fix"));
         assert_eq!(task(&["-"]).task.as_deref(), Some("-"));
         assert_eq!(task(&["修复测试"]).task.as_deref(), Some("修复测试"));
@@ -272,7 +275,7 @@ mod tests {
         ];
         let args = task(&words);
         assert!(args.read_only && args.json && args.yes && !args.no);
-        assert_eq!((args.caps.max_turns, args.caps.max_tokens), (3, Some(1000)));
+        assert_eq!((args.caps.max_turns, args.caps.max_tokens), (Some(3), Some(1000)));
         assert_eq!(args.out, Some(PathBuf::from("answer.md")));
         assert_eq!(args.model.as_deref(), Some("big"));
         assert_eq!(args.pins, ["src/lib.rs", "README.md"]);

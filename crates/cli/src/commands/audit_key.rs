@@ -1,11 +1,16 @@
 //! `fluffy audit rotate-key`: a new signing key, vouched for by the old one.
 
+use crate::environment::Environment;
 use crate::explain::{CliError, DONE};
 use crate::output::Output;
 use crate::place::{Place, fresh_seed};
 
-pub(crate) fn run(place: &Place, output: &mut Output) -> Result<u8, CliError> {
-    let kernel = super::boot(super::kernel(place, None)?, output)?;
+pub(crate) fn run(
+    place: &Place,
+    environment: &Environment,
+    output: &mut Output,
+) -> Result<u8, CliError> {
+    let kernel = super::boot(super::kernel(place, environment, None)?, output)?;
     let rotated = kernel.rotate_key(&place.key_file(), fresh_seed()?)?;
     kernel.close()?;
     output

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use fluffy_ledger::{
-    BundleCheck, ConsistencyProof, InclusionProof, LedgerError, ProofError, SegmentCheck, Signer,
-    VerifyingKey, verify_bundle, verify_segments,
+    BundleCheck, ConsistencyProof, InclusionProof, LedgerError, ProofError, Pruned, SegmentCheck,
+    Signer, VerifyingKey, verify_bundle, verify_segments,
 };
 use serde_json::{Value, json};
 
@@ -90,6 +90,16 @@ fn show_segment(segment: &SegmentCheck, of: usize, output: &mut Output) -> Resul
     output.line(format!("{name}: {verdict}, {} entries", segment.bytes.entries))?;
     output.line(format!("  last hash  {}", segment.bytes.head))?;
     output.line(format!("  tree root  {}", segment.bytes.tree_root))?;
+    let archives = &segment.archives;
+    if !archives.held.is_empty() {
+        let (held, left) = (archives.held.len(), archives.left);
+        output
+            .line(format!("  archives   {held}, {left} entries are no longer in the database"))?;
+    }
+    if let Some(Pruned { first, last, by }) = &archives.pruned {
+        output
+            .line(format!("  deleted    entries {first} to {last}, by retention (entry {by})"))?;
+    }
     for finding in findings {
         output.line(format!("  {} {finding}", output.paint(Tone::Bad, "✗")))?;
     }
@@ -111,6 +121,10 @@ fn segment_json(segment: &SegmentCheck) -> Value {
         "root_hash": segment.bytes.head,
         "tree_root": segment.bytes.tree_root,
         "open_intents": segment.protocol.as_ref().map(|check| &check.open_intents),
+        "archives": segment.archives.held.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "pruned": segment.archives.pruned.as_ref().map(|pruned| {
+            json!({ "first": pruned.first, "last": pruned.last, "by": pruned.by })
+        }),
         "findings": findings,
     })
 }

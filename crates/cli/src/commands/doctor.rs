@@ -2,16 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
-use fluffy_ledger::Segment;
+use fluffy_base::Excerpt;
+use fluffy_ledger::{Segment, Storage, StorageLevel};
 use fluffy_sandbox::{Health, Runtime as _};
 use serde_json::json;
 
 use crate::args::DoctorArgs;
+use crate::client::Link;
 use crate::environment::Environment;
 use crate::explain::{CliError, DONE, FAILED};
 use crate::output::{Output, Tone};
 use crate::place::Place;
 use crate::providers::{listening, offer};
+
+/// How much of what a kernel printed is read.
+const MAX_LOG: u64 = 64 << 10;
 
 /// One thing that was looked at.
 struct Finding {
@@ -47,8 +52,10 @@ pub(crate) fn run(
         state: State::Fine,
         text: offer(built_in),
     }));
+    findings.push(kernel_process(place, environment));
     findings.push(key(place));
     findings.push(ledger(place));
+    findings.push(storage(place, environment));
     let wrong = findings.iter().any(|finding| finding.state == State::Wrong);
     if args.json {
         let list: Vec<_> = findings
@@ -165,6 +172,46 @@ fn key(place: &Place) -> Finding {
             Finding { name, state: State::Absent, text }
         }
         Err(error) => Finding { name, state: State::Wrong, text: error.explained().why },
+    }
+}
+
+fn storage(place: &Place, environment: &Environment) -> Finding {
+    let name = "ledger storage";
+    let storage = super::retention(place, environment)
+        .and_then(|retention| Ok(Storage::of(&place.layout(), &retention)?));
+    match storage {
+        Ok(storage) => {
+            let (state, advice) = match storage.level() {
+                StorageLevel::Fine => (State::Fine, ""),
+                StorageLevel::Warning => (State::Absent, "; it fills up"),
+                StorageLevel::Critical => {
+                    (State::Absent, "; nearly full: past 100 % the oldest archive is deleted")
+                }
+            };
+            Finding { name, state, text: format!("{}{advice}", super::storage_text(&storage)) }
+        }
+        Err(error) => Finding { name, state: State::Wrong, text: error.to_string() },
+    }
+}
+
+/// The process that works for the project, or what the last one said.
+fn kernel_process(place: &Place, environment: &Environment) -> Finding {
+    let name = "kernel process";
+    let found = |state, text: String| Finding { name, state, text };
+    match Link::new(place, environment).existing() {
+        Ok(Some(_)) => found(State::Fine, "works for this project, confined".to_owned()),
+        Ok(None) => {
+            let said = super::read_bounded(&place.kernel_log(), MAX_LOG).unwrap_or_default();
+            let said = String::from_utf8_lossy(&said).into_owned();
+            let last = said.lines().rfind(|line| !line.trim().is_empty());
+            let last = last.map(|line| format!("; the last one said: {}", Excerpt::new(line, 300)));
+            let text = "none; started with the next task".to_owned() + &last.unwrap_or_default();
+            found(State::Fine, text)
+        }
+        Err(error) => {
+            let explained = error.explained();
+            found(State::Wrong, format!("{}: {}", explained.what, explained.why))
+        }
     }
 }
 

@@ -1,19 +1,31 @@
 //! `fluffy kernel halt`: ends the session of a running kernel, or of the last one.
 
-use fluffy_base::KernelState;
-use fluffy_kernel::KernelError;
+use fluffy_base::{FaultCode, KernelState};
+use fluffy_kernel::{CallError, KernelError};
 use fluffy_ledger::LedgerError;
+use serde_json::json;
 
-use crate::control;
+use crate::client::{Link, told};
+use crate::control::{self, HaltAnswer};
+use crate::environment::Environment;
 use crate::explain::{CliError, DONE};
 use crate::output::Output;
 use crate::place::Place;
+use crate::wire;
 
-pub(crate) fn run(place: &Place, reason: &str, output: &mut Output) -> Result<u8, CliError> {
-    let kernel = match super::boot(super::kernel(place, None)?, output) {
+pub(crate) fn run(
+    place: &Place,
+    environment: &Environment,
+    reason: &str,
+    output: &mut Output,
+) -> Result<u8, CliError> {
+    let kernel = match super::boot(super::kernel(place, environment, None)?, output) {
         Ok(kernel) => kernel,
         Err(CliError::Kernel(KernelError::Ledger(locked @ LedgerError::Locked { .. }))) => {
-            return halt_running(place, reason, locked, output);
+            return match halt_served(place, environment, reason)? {
+                Some(entry) => halted(entry, output),
+                None => halt_running(place, reason, locked, output),
+            };
         }
         Err(error) => return Err(error),
     };
@@ -25,6 +37,25 @@ pub(crate) fn run(place: &Place, reason: &str, output: &mut Output) -> Result<u8
     }
     output.line("Begin a new session with: fluffy kernel submit --json --new-session")?;
     kernel.close()?;
+    Ok(DONE)
+}
+
+/// Halts what the project's kernel has under way, if it has.
+fn halt_served(
+    place: &Place,
+    environment: &Environment,
+    reason: &str,
+) -> Result<Option<u64>, CliError> {
+    let Some(line) = Link::new(place, environment).existing()? else { return Ok(None) };
+    match line.call::<HaltAnswer>(wire::HALT, &json!({ "reason": reason })) {
+        Ok(answer) => Ok(answer.entry),
+        Err(CallError::Fault(fault)) if fault.code == FaultCode::NotFound => Ok(None),
+        Err(error) => Err(told(error)),
+    }
+}
+
+fn halted(entry: u64, output: &mut Output) -> Result<u8, CliError> {
+    output.line(format!("Halted the running kernel (entry {entry})."))?;
     Ok(DONE)
 }
 
@@ -43,10 +74,7 @@ fn halt_running(
     match answer {
         None => Err(locked.into()),
         Some(answer) => match answer.entry {
-            Some(entry) => {
-                output.line(format!("Halted the running kernel (entry {entry})."))?;
-                Ok(DONE)
-            }
+            Some(entry) => halted(entry, output),
             None => Err(CliError::Halt(answer.error.unwrap_or_default())),
         },
     }

@@ -7,6 +7,7 @@ use fluffy_kernel::{Kernel, KernelConfig, SessionStart};
 
 use crate::args::SubmitArgs;
 use crate::control;
+use crate::environment::Environment;
 use crate::explain::{CliError, DONE};
 use crate::lines::{Line, read_line};
 use crate::output::Output;
@@ -15,8 +16,13 @@ use crate::place::Place;
 /// The longest request that is read.
 const MAX_REQUEST_BYTES: usize = 16 << 20;
 
-pub(crate) fn run(place: &Place, args: &SubmitArgs, output: &mut Output) -> Result<u8, CliError> {
-    let kernel = Arc::new(super::boot(config(place, args)?, output)?);
+pub(crate) fn run(
+    place: &Place,
+    environment: &Environment,
+    args: &SubmitArgs,
+    output: &mut Output,
+) -> Result<u8, CliError> {
+    let kernel = Arc::new(super::boot(config(place, environment, args)?, output)?);
     let socket = place.control_socket();
     if let Err(error) = control::listen(&socket, &kernel) {
         output.notice(format!("note: `fluffy kernel halt` cannot reach this kernel: {error}"));
@@ -32,8 +38,12 @@ pub(crate) fn run(place: &Place, args: &SubmitArgs, output: &mut Output) -> Resu
 }
 
 /// The kernel that the arguments ask for.
-fn config(place: &Place, args: &SubmitArgs) -> Result<KernelConfig, CliError> {
-    let mut config = super::kernel(place, args.policy.as_deref())?;
+fn config(
+    place: &Place,
+    environment: &Environment,
+    args: &SubmitArgs,
+) -> Result<KernelConfig, CliError> {
+    let mut config = super::kernel(place, environment, args.policy.as_deref())?;
     config.variant = args.variant.variant();
     config.session = if args.new_session { SessionStart::New } else { SessionStart::Continue };
     Ok(config)

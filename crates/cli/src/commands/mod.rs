@@ -4,13 +4,21 @@ mod audit_export;
 mod audit_key;
 mod audit_log;
 mod audit_prove;
+mod audit_rotate;
 mod audit_verify;
 mod auth;
+pub(crate) mod boot;
+mod config_get;
 mod config_init;
+mod config_list;
+mod config_path;
+mod config_set;
 mod demo;
 mod doctor;
 pub(crate) mod file_host;
 mod kernel_halt;
+mod kernel_serve;
+mod kernel_stop;
 mod kernel_submit;
 mod models;
 mod policy_check;
@@ -24,22 +32,23 @@ pub(crate) mod run;
 mod sandbox_run;
 mod session;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::CommandFactory as _;
 use fluffy_kernel::{Kernel, KernelConfig, Registry};
+use fluffy_ledger::{RetentionOptions, Storage, StorageLevel};
 use fluffy_policy::POLICY_SCHEMA;
 
 use crate::args::{
     Args, AuditCommand, Command, ConfigCommand, KernelCommand, PolicyCommand, SandboxCommand,
 };
-use crate::drive::drive;
 use crate::environment::Environment;
 use crate::explain::{CliError, DONE, USAGE};
 use crate::interrupt::Stop;
 use crate::output::Output;
 use crate::place::Place;
 use crate::policy_source::{PolicyHome, PolicySource};
+use crate::settings::Settings;
 
 /// Does what was asked; gives the exit code.
 pub(crate) fn run(
@@ -51,20 +60,25 @@ pub(crate) fn run(
     let code = match args.command {
         Command::Run(args) => {
             let (place, stop) = (place()?, Stop::listen()?);
-            run::run(&place, environment, &args, &|request, scene| drive(request, scene, &stop))?
+            tell_storage(&Storage::of(&place.layout(), &retention(&place, environment)?)?, output);
+            run::run(&place, environment, &args, &stop)?
         }
         Command::Demo(args) => {
             let stop = Stop::listen()?;
-            demo::run(environment, &args, output, &|request, scene| drive(request, scene, &stop))?
+            demo::run(environment, &args, output, &stop)?
         }
         Command::Session(command) => session::run(&place()?, environment, &command, output)?,
         Command::Auth(command) => auth::run(&place, environment, &command, output)?,
         Command::Models(args) => models::run(&place()?, environment, &args, output)?,
         Command::Kernel(KernelCommand::Submit(submit)) => {
-            kernel_submit::run(&place()?, &submit, output)?
+            kernel_submit::run(&place()?, environment, &submit, output)?
         }
         Command::Kernel(KernelCommand::Halt { reason }) => {
-            kernel_halt::run(&place()?, &reason, output)?
+            kernel_halt::run(&place()?, environment, &reason, output)?
+        }
+        Command::Kernel(KernelCommand::Stop) => kernel_stop::run(&place()?, environment, output)?,
+        Command::Kernel(KernelCommand::Serve(serve)) => {
+            kernel_serve::run(place()?, environment, &serve)?
         }
         Command::Audit(AuditCommand::Log(log)) => audit_log::run(&place()?, &log, output)?,
         Command::Audit(AuditCommand::Verify(verify)) => audit_verify::run(&place, &verify, output)?,
@@ -72,14 +86,13 @@ pub(crate) fn run(
             audit_export::run(&place()?, &export, output)?
         }
         Command::Audit(AuditCommand::Prove(prove)) => audit_prove::run(&place()?, &prove, output)?,
-        Command::Audit(AuditCommand::RotateKey) => audit_key::run(&place()?, output)?,
-        Command::Policy(command) => policy(&place()?, &command, output)?,
+        Command::Audit(AuditCommand::Rotate) => audit_rotate::run(&place()?, environment, output)?,
+        Command::Audit(AuditCommand::RotateKey) => audit_key::run(&place()?, environment, output)?,
+        Command::Policy(command) => policy(&place()?, environment, &command, output)?,
         Command::Sandbox(SandboxCommand::Run(run)) => {
             sandbox_run::run(&place()?, environment, &run, output)?
         }
-        Command::Config(ConfigCommand::Init { force }) => {
-            config_init::run(&place()?, force, output)?
-        }
+        Command::Config(command) => config(&place, environment, &command, output)?,
         Command::Doctor(doctor) => doctor::run(&place()?, environment, &doctor, output)?,
         Command::Completions { shell } => {
             let mut command = Args::command();
@@ -91,28 +104,48 @@ pub(crate) fn run(
             DONE
         }
         // Guests never come here: they were sent elsewhere before anything was read.
-        Command::FileHost | Command::PolicyHost | Command::ProviderHost | Command::SandboxInit => {
-            USAGE
-        }
+        Command::Boot
+        | Command::FileHost
+        | Command::PolicyHost
+        | Command::ProviderHost
+        | Command::SandboxInit => USAGE,
     };
     output.flush()?;
     Ok(code)
 }
 
-/// The database of the ledger that is written to.
-pub(crate) fn ledger_file(place: &Place) -> Result<PathBuf, CliError> {
-    let layout = place.layout();
-    let active = layout.active()?.ok_or(CliError::NoLedger)?;
-    Ok(layout.segment(active))
+fn config(
+    place: &dyn Fn() -> Result<Place, CliError>,
+    environment: &Environment,
+    command: &ConfigCommand,
+    output: &mut Output,
+) -> Result<u8, CliError> {
+    match command {
+        ConfigCommand::Init { force } => config_init::run(&place()?, *force, output),
+        ConfigCommand::Get(get) => config_get::run(&place()?, environment, get, output),
+        ConfigCommand::List(list) => config_list::run(&place()?, environment, list, output),
+        ConfigCommand::Set(set) => config_set::set(&place()?, environment, set, output),
+        ConfigCommand::Unset(unset) => config_set::unset(&place()?, environment, unset, output),
+        ConfigCommand::Path { json } => config_path::run(&place()?, environment, *json, output),
+        ConfigCommand::Reference => {
+            output.raw().write_all(crate::settings::page::page().as_bytes())?;
+            Ok(DONE)
+        }
+    }
 }
 
-fn policy(place: &Place, command: &PolicyCommand, output: &mut Output) -> Result<u8, CliError> {
+fn policy(
+    place: &Place,
+    environment: &Environment,
+    command: &PolicyCommand,
+    output: &mut Output,
+) -> Result<u8, CliError> {
     match command {
         PolicyCommand::Check(check) => policy_check::run(place, check, output),
         PolicyCommand::Explain(explain) => policy_explain::run(place, explain, output),
         PolicyCommand::Test(test) => policy_test::run(place, test, output),
         PolicyCommand::Show(show) => policy_show::run(place, show, output),
-        PolicyCommand::Update(update) => policy_update::run(place, update, output),
+        PolicyCommand::Update(update) => policy_update::run(place, environment, update, output),
         PolicyCommand::Schema => {
             output.raw().write_all(POLICY_SCHEMA.as_bytes())?;
             Ok(DONE)
@@ -122,12 +155,18 @@ fn policy(place: &Place, command: &PolicyCommand, output: &mut Output) -> Result
 
 /// What a strict kernel of the project is made of: the built-in tools, the policy that holds, and
 /// what of the system lies in the project.
-pub(crate) fn kernel(place: &Place, policy_file: Option<&Path>) -> Result<KernelConfig, CliError> {
+pub(crate) fn kernel(
+    place: &Place,
+    environment: &Environment,
+    policy_file: Option<&Path>,
+) -> Result<KernelConfig, CliError> {
     let source = PolicySource::find(place, policy_file)?;
     let registry = Registry::with_builtins()?;
     let kept = place.kept()?;
     let mut config = KernelConfig::new(source.policy, registry, place.layout(), place.key()?);
+    config.retention = retention(place, environment)?;
     config.kept = kept;
+    config.sessions = Some(place.sessions());
     config.extensions = Box::new(place.rule_files());
     config.policy_path = match source.from {
         PolicyHome::Project | PolicyHome::Shipped => Some(place.policy_file()),
@@ -135,6 +174,41 @@ pub(crate) fn kernel(place: &Place, policy_file: Option<&Path>) -> Result<Kernel
         PolicyHome::Named => None,
     };
     Ok(config)
+}
+
+/// How long entries are kept, and how much room they may take.
+pub(crate) fn retention(
+    place: &Place,
+    environment: &Environment,
+) -> Result<RetentionOptions, CliError> {
+    let settings = Settings::load(place, environment)?;
+    let usual = RetentionOptions::default();
+    let size = settings.number("ledger.max_size_mib").map(|size| size.saturating_mul(1 << 20));
+    Ok(RetentionOptions {
+        retention_days: settings.number("ledger.retention_days").unwrap_or(usual.retention_days),
+        max_bytes: size.unwrap_or(usual.max_bytes),
+        ..usual
+    })
+}
+
+/// Says that the ledger's storage fills up, if it does.
+fn tell_storage(storage: &Storage, output: &mut Output) {
+    let how = match storage.level() {
+        StorageLevel::Fine => return,
+        StorageLevel::Warning => "fills up",
+        StorageLevel::Critical => "is nearly full",
+    };
+    output.notice(format!(
+        "WARNING: the ledger's storage {how}: {}\nReason: past 100 %, the oldest archive is deleted\nFix: copy the archives elsewhere, or allow the ledger more room",
+        storage_text(storage),
+    ));
+}
+
+/// How much room the ledger takes, for people.
+fn storage_text(storage: &Storage) -> String {
+    let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+    let (bytes, max) = (mib(storage.bytes), mib(storage.max_bytes));
+    format!("{} % ({bytes} of {max} MiB)", storage.percent())
 }
 
 /// Boots a kernel, and tells of damage that was found and set aside at the start.
@@ -149,6 +223,12 @@ fn boot(config: KernelConfig, output: &mut Output) -> Result<Kernel, CliError> {
             broken.found, report.segment, broken.salvaged,
         ));
     }
+    if let Some(problem) = &report.retained.problem {
+        output.notice(format!(
+            "WARNING: old entries of the ledger stay where they are: {problem}\nFix: see what is wrong with: fluffy audit verify"
+        ));
+    }
+    tell_storage(&report.retained.storage, output);
     Ok(kernel)
 }
 

@@ -1,9 +1,11 @@
 //! `fluffy models`: what a provider offers, asked through its sandbox.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use fluffy_base::{Excerpt, Usd};
 use fluffy_provider::{Model, ModelInfo, Prices};
+use fluffy_sandbox::Runtime;
 use serde_json::json;
 
 use crate::args::ModelsArgs;
@@ -28,9 +30,10 @@ pub(crate) fn run(
     if args.local {
         return local(&catalogue, place, environment, args.json, output);
     }
-    let name = args.provider.as_deref().or(catalogue.usual()).ok_or(CliError::NoProvider)?;
-    let models = asked(&catalogue, name, place, environment)?;
-    show(&catalogue, name, &models, args.json, output)?;
+    let usual = || catalogue.usual().map(|usual| usual.to_string());
+    let name = args.provider.clone().or_else(usual).ok_or(CliError::NoProvider)?;
+    let models = asked(&catalogue, &name, place, environment)?;
+    show(&catalogue, &name, &models, args.json, output)?;
     Ok(DONE)
 }
 
@@ -43,7 +46,8 @@ pub(crate) fn asked(
 ) -> Result<Vec<ModelInfo>, CliError> {
     let provider = catalogue.find(name)?;
     let setup = catalogue.setup(&provider, &Keys::of(environment)?)?;
-    let remote = connect(setup, Model::default(), place, environment)?;
+    let runtime: Arc<dyn Runtime> = Arc::new(place.sandboxes(environment)?);
+    let remote = connect(setup, Model::default(), place, &runtime)?;
     Ok(remote.models(&mut || ControlFlow::Continue(()))?)
 }
 

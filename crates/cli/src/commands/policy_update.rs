@@ -5,18 +5,24 @@ use fluffy_policy::PolicyFile;
 use serde_json::{Value, json};
 
 use crate::args::UpdateArgs;
+use crate::environment::Environment;
 use crate::explain::{CliError, DENIED, DONE, FAILED};
 use crate::output::{Output, Tone};
 use crate::place::{OWN_POLICY, Place};
 use crate::policy_source::{bytes, shown};
 use crate::terminal::Terminal;
 
-pub(crate) fn run(place: &Place, args: &UpdateArgs, output: &mut Output) -> Result<u8, CliError> {
+pub(crate) fn run(
+    place: &Place,
+    environment: &Environment,
+    args: &UpdateArgs,
+    output: &mut Output,
+) -> Result<u8, CliError> {
     let content = bytes(&args.file)?;
     // What is wrong with the file is told by its own name, before anything is recorded.
     PolicyFile::parse_bytes(&shown(&args.file), &content)?;
     let content = String::from_utf8(content).map_err(|_| CliError::NotText(args.file.clone()))?;
-    let mut config = super::kernel(place, None)?;
+    let mut config = super::kernel(place, environment, None)?;
     config.reviewer = Some(Box::new(Terminal { yes: args.yes, phrase: args.phrase.clone() }));
     let kernel = super::boot(config, output)?;
     output.flush()?;

@@ -6,20 +6,23 @@
 use std::io;
 use std::sync::Arc;
 
-use fluffy_base::{Event, Observer, SystemClock};
-use fluffy_kernel::Reviewer;
+use fluffy_base::{Event, SystemClock};
 use fluffy_workflow::{Access, Mode};
+use serde::{Deserialize, Serialize};
 
 use crate::answer_file::AnswerFile;
 use crate::args::{CapArgs, TaskArgs};
-use crate::drive::Scene;
+use crate::client::{Follower, Link, Watched};
 use crate::environment::Environment;
 use crate::explain::{CANCELLED, CAP_REACHED, CliError, DENIED, DONE, FAILED, PROVIDER_FAILED};
+use crate::interrupt::Stop;
 use crate::place::Place;
 use crate::providers::Choice;
 use crate::render::{JsonLines, Look, Parts, People, Progress};
-use crate::review::{AtTerminal, Person, Said, TaskReviewer};
+use crate::review::{AtTerminal, Said, TaskReviewer};
+use crate::settings::Settings;
 use crate::task_text;
+use crate::wire::{Driver, Submission, Surroundings, Work};
 
 /// A task as it was meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +42,8 @@ pub(crate) struct RunRequest {
 }
 
 /// Where a task has to stop, finished or not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Caps {
     /// Turns of the model.
     pub(crate) turns: u64,
@@ -50,7 +54,8 @@ pub(crate) struct Caps {
 }
 
 /// How a task ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Outcome {
     /// It is done.
     Completed(Done),
@@ -67,7 +72,8 @@ pub(crate) enum Outcome {
 }
 
 /// What was done.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Done {
     /// The answer.
     pub(crate) summary: String,
@@ -80,7 +86,8 @@ pub(crate) struct Done {
 }
 
 /// Why a task did not end well.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Ending {
     /// What happened.
     pub(crate) what: String,
@@ -89,10 +96,6 @@ pub(crate) struct Ending {
     /// What to do about it.
     pub(crate) fix: String,
 }
-
-/// What drives a task to its end: the session, the kernel and the model's loop, put together. It tells
-/// everything but the end, which is told of what it returns.
-pub(crate) type Drive<'a> = &'a dyn Fn(&RunRequest, &Scene<'_>) -> Result<Outcome, CliError>;
 
 /// How a task is watched and answered for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,37 +121,57 @@ pub(crate) fn run(
     place: &Place,
     environment: &Environment,
     args: &TaskArgs,
-    drive: Drive<'_>,
+    stop: &Stop,
 ) -> Result<u8, CliError> {
-    let request = RunRequest::of(args, &mut io::stdin().lock())?;
+    let settings = Settings::load(place, environment)?;
+    let request = RunRequest::of(args, settings, &mut io::stdin().lock())?;
     let file = args.out.as_deref().map(AnswerFile::at).transpose()?;
     let manner = Manner { json: args.json, said: said(args.yes, args.no), stage: Stage::Stderr };
-    let driven = |observer: Arc<dyn Observer>, reviewer: Arc<dyn Reviewer>| {
-        let outcome = drive(&request, &Scene { place, environment, observer, reviewer })?;
+    watched(manner, environment, stop, &|watched| {
+        let outcome = drive(&request, place, environment, watched)?;
         if let (Some(file), Outcome::Completed(done)) = (&file, &outcome) {
             file.write(&done.summary)?;
         }
         Ok(outcome)
-    };
-    watched(manner, environment, &driven)
+    })
 }
 
-/// Has a task driven, shown as is fitting here; gives the exit code.
+/// Has a new task driven to its end by the project's kernel.
+pub(crate) fn drive(
+    request: &RunRequest,
+    place: &Place,
+    environment: &Environment,
+    watched: Watched<'_>,
+) -> Result<Outcome, CliError> {
+    let model = request.choice.settle(environment)?;
+    let work = Work::Begin {
+        task: request.task.clone(),
+        mode: request.mode,
+        access: request.access,
+        pins: request.pins.clone(),
+    };
+    let driver = Some(Driver { model, caps: request.caps });
+    let surroundings = Surroundings::of(environment);
+    let link = Link::new(place, environment);
+    Follower::new(&link, watched).carry_out(Submission { work, driver, surroundings })?.task()
+}
+
+/// Has a task followed, shown as is fitting here; gives the exit code.
 pub(crate) fn watched(
     manner: Manner,
     environment: &Environment,
-    drive: &dyn Fn(Arc<dyn Observer>, Arc<dyn Reviewer>) -> Result<Outcome, CliError>,
+    stop: &Stop,
+    follow: Follow<'_>,
 ) -> Result<u8, CliError> {
     let (look, progress): (_, Box<dyn io::Write + Send>) = match manner.stage {
         Stage::Stderr => (Look::of_stderr(environment), Box::new(io::stderr())),
         Stage::Stdout => (Look::of_stdout(environment), Box::new(io::stdout())),
     };
+    let reviewer = TaskReviewer::new(manner.said, Box::new(AtTerminal), look);
     let (code, failure) = if manner.json {
-        let lines = JsonLines::new(Box::new(io::stdout()), Arc::new(SystemClock));
-        let lines = Arc::new(lines);
         // Questions are shown on the standard error all the same: a person may be there to answer.
-        let code = reviewed(manner.said, lines.clone(), Box::new(AtTerminal), look, drive);
-        (code, lines.failure())
+        let lines = JsonLines::new(Box::new(io::stdout()), Arc::new(SystemClock));
+        (told(Watched { observer: &lines, reviewer: &reviewer, stop }, follow), lines.failure())
     } else {
         let people = Arc::new(People::new(Parts {
             progress,
@@ -157,7 +180,7 @@ pub(crate) fn watched(
             clock: Arc::new(SystemClock),
         }));
         let turning = look.screen.map(|_| Progress::of(Arc::clone(&people))).transpose()?;
-        let code = reviewed(manner.said, people.clone(), Box::new(AtTerminal), look, drive);
+        let code = told(Watched { observer: &*people, reviewer: &reviewer, stop }, follow);
         drop(turning);
         (code, people.failure())
     };
@@ -168,16 +191,13 @@ pub(crate) fn watched(
     }
 }
 
-/// Has a task driven and tells its end.
-fn reviewed(
-    said: Said,
-    observer: Arc<dyn Observer>,
-    person: Box<dyn Person>,
-    look: Look,
-    drive: &dyn Fn(Arc<dyn Observer>, Arc<dyn Reviewer>) -> Result<Outcome, CliError>,
-) -> u8 {
-    let reviewer = TaskReviewer::new(said, Arc::clone(&observer), person, look);
-    let (code, end) = match drive(Arc::clone(&observer), Arc::new(reviewer)) {
+/// Follows a task to its end.
+pub(crate) type Follow<'a> = &'a dyn Fn(Watched<'_>) -> Result<Outcome, CliError>;
+
+/// Has a task followed and tells its end.
+fn told(watched: Watched<'_>, follow: Follow<'_>) -> u8 {
+    let observer = watched.observer;
+    let (code, end) = match follow(watched) {
         Ok(outcome) => (outcome.code(), outcome.event()),
         Err(error) => {
             let explained = error.explained();
@@ -199,25 +219,38 @@ pub(crate) fn said(yes: bool, no: bool) -> Said {
 }
 
 impl RunRequest {
-    /// What was typed, understood.
+    /// What was typed, understood; what was not typed is as the settings have it.
     pub(crate) fn of(
         args: &TaskArgs,
+        settings: Settings,
         input: &mut (impl io::Read + io::IsTerminal),
     ) -> Result<Self, CliError> {
         let choice = Choice::typed(args.provider.as_deref(), args.model.as_deref())?;
-        let caps = Caps::of(&args.caps)?;
+        let typed = args.mode.map(|mode| mode.mode().name());
+        let settings = settings.typed("mode", typed)?;
+        let mode = settings.mode(args.yes)?;
+        let caps = Caps::of(&args.caps, settings)?;
         let access = if args.read_only { Access::ReadOnly } else { Access::Write };
         let task = task_text::read(args.task.as_deref(), input)?;
         let pins = args.pins.clone();
-        Ok(Self { task, mode: args.mode.mode(), access, pins, choice, caps })
+        Ok(Self { task, mode, access, pins, choice, caps })
     }
 }
 
 impl Caps {
-    /// What was typed, understood.
-    pub(crate) fn of(args: &CapArgs) -> Result<Self, CliError> {
-        let cost_micros = args.max_cost.as_deref().map(micros).transpose()?;
-        Ok(Self { turns: args.max_turns, tokens: args.max_tokens, cost_micros })
+    /// What was typed, understood; what was not typed is as the settings have it.
+    pub(crate) fn of(args: &CapArgs, settings: Settings) -> Result<Self, CliError> {
+        let number = |number: Option<u64>| number.map(|number| number.to_string());
+        let settings = settings
+            .typed("max_turns", number(args.max_turns).as_deref())?
+            .typed("max_tokens", number(args.max_tokens).as_deref())?
+            .typed("max_cost", args.max_cost.as_deref())?;
+        Ok(Self {
+            // The table has a default; without one, a task is not endless.
+            turns: settings.number("max_turns").unwrap_or(1),
+            tokens: settings.number("max_tokens"),
+            cost_micros: settings.number("max_cost"),
+        })
     }
 }
 
@@ -253,21 +286,6 @@ impl Outcome {
             },
         }
     }
-}
-
-/// Millionths of a dollar: `0.5` is 500,000. Digits beyond are refused, not rounded: a cap is exact.
-fn micros(text: &str) -> Result<u64, CliError> {
-    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
-    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    let well_formed = digits(whole) && digits(part) && part.len() <= 6 && !whole.is_empty();
-    let amount = well_formed.then(|| {
-        let whole = whole.parse::<u64>().ok()?.checked_mul(1_000_000)?;
-        whole.checked_add(format!("{part:0<6}").parse::<u64>().ok()?)
-    });
-    amount.flatten().filter(|micros| *micros > 0).ok_or_else(|| CliError::Value {
-        given: text.to_owned(),
-        wanted: "an amount of US dollars above 0, such as `0.50`".to_owned(),
-    })
 }
 
 #[cfg(test)]

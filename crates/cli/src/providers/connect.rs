@@ -7,7 +7,6 @@ use fluffy_provider::{MAX_HOST_FRAME_BYTES, Model, Remote};
 use fluffy_sandbox::Runtime;
 use fluffy_sandbox::proxy::Upstream;
 
-use crate::environment::Environment;
 use crate::explain::CliError;
 use crate::place::Place;
 use crate::provider_guest::ProviderGuests;
@@ -18,9 +17,8 @@ pub(crate) fn connect(
     setup: Setup,
     model: Model,
     place: &Place,
-    environment: &Environment,
+    runtime: &Arc<dyn Runtime>,
 ) -> Result<Remote, CliError> {
-    let runtime: Arc<dyn Runtime> = Arc::new(place.sandboxes(environment)?);
     let url = &setup.endpoint.url;
     let destination = Destination {
         host: url.host().to_owned(),
@@ -28,7 +26,7 @@ pub(crate) fn connect(
         upstream: setup.proxy.as_ref().map(upstream).transpose()?.map(Arc::new),
     };
     let guests = ProviderGuests(ProviderHost {
-        runtime,
+        runtime: Arc::clone(runtime),
         program: place.executable()?,
         destination,
         frame_bytes: MAX_HOST_FRAME_BYTES,

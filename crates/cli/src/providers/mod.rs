@@ -9,6 +9,7 @@ mod address;
 mod builtin;
 mod connect;
 mod error;
+mod exposed;
 mod known_models;
 mod local;
 mod settings;
@@ -18,21 +19,23 @@ use std::path::PathBuf;
 
 use fluffy_base::Secret;
 use fluffy_provider::{Endpoint, Model, Prices};
+use serde::{Deserialize, Serialize};
 
 pub(crate) use self::address::{Address, ProxyUrl};
 pub(crate) use self::builtin::{BUILT_IN, BuiltIn};
 pub(crate) use self::connect::connect;
 pub(crate) use self::error::SetupError;
 pub(crate) use self::local::{listening, offer};
-pub(crate) use self::settings::Name;
-pub(crate) use self::spec::{Choice, Chosen, ProviderSpec};
+pub(crate) use self::settings::{Entry, Name, entries};
+pub(crate) use self::spec::{Choice, Chosen, ModelSource, ProviderSpec};
 
 use self::address::is_direct;
-use self::settings::{Entry, KeyFrom, UserConfig};
+use self::settings::KeyFrom;
 use crate::commands::read_bounded;
 use crate::environment::{Environment, variable};
 use crate::explain::CliError;
 use crate::keys::{Keys, Sources};
+use crate::settings::{Layer, Settings};
 
 /// The largest file of certificates.
 const MAX_CERTIFICATES: u64 = 1 << 20;
@@ -42,11 +45,10 @@ const LOCAL_WINDOW: u64 = 16_384;
 
 /// All providers that this user can name.
 pub(crate) struct Catalogue {
-    config: UserConfig,
+    settings: Settings,
     /// What a path in the settings begins at.
     dir: Option<PathBuf>,
-    /// The proxy for everything, where the settings name none.
-    proxy: Option<ProxyUrl>,
+    /// What is reached without the proxy for everything.
     no_proxy: Vec<String>,
 }
 
@@ -64,24 +66,28 @@ pub(crate) struct Provider<'a> {
 }
 
 /// Everything that is needed to ask a model.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Setup {
     /// Where, and how.
     pub(crate) endpoint: Endpoint,
     /// Headers of every request, the key among them.
+    #[serde(serialize_with = "exposed::headers")]
     pub(crate) headers: Vec<(String, Secret)>,
     /// Through whom, if not directly.
     pub(crate) proxy: Option<Via>,
 }
 
 /// A proxy in between.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Via {
     /// Its host.
     pub(crate) host: String,
     /// Its port.
     pub(crate) port: u16,
     /// `user:password`, if it wants that.
+    #[serde(serialize_with = "exposed::login")]
     pub(crate) login: Option<Secret>,
 }
 
@@ -93,27 +99,23 @@ pub(crate) fn built_in_names() -> String {
 impl Catalogue {
     /// The providers of this user.
     pub(crate) fn of(environment: &Environment) -> Result<Self, CliError> {
-        let config = UserConfig::find(environment)?;
-        let proxy = match (&config.proxy, &environment.proxy) {
-            (None, Some(text)) => {
-                let proxy = ProxyUrl::parse(text.expose());
-                Some(proxy.map_err(|error| SetupError::Proxy(error.to_string()))?)
-            }
-            _ => None,
-        };
+        let settings = Settings::of_person(environment)?;
+        if let (None, Some(text)) = (settings.proxy(), &environment.proxy) {
+            ProxyUrl::parse(text.expose()).map_err(|error| SetupError::Proxy(error.to_string()))?;
+        }
         let no_proxy = environment.no_proxy.clone();
-        Ok(Self { config, dir: environment.config_dir(), proxy, no_proxy })
+        Ok(Self { settings, dir: environment.config_dir(), no_proxy })
     }
 
-    /// The provider that the user named for everything, if they did.
-    pub(crate) fn usual(&self) -> Option<&str> {
-        self.config.provider.as_ref().map(Name::as_str)
+    /// Who the user named for everything, if they did.
+    pub(crate) fn usual(&self) -> Option<ProviderSpec> {
+        self.settings.provider()
     }
 
     /// What they are called, those that are built in first.
     pub(crate) fn names(&self) -> Vec<&str> {
         let built_in = BUILT_IN.iter().map(|built_in| built_in.name);
-        let own = self.config.providers.keys().map(Name::as_str);
+        let own = self.settings.providers().keys().map(Name::as_str);
         let own = own.filter(|name| BuiltIn::named(name).is_none());
         built_in.chain(own).collect()
     }
@@ -121,7 +123,7 @@ impl Catalogue {
     /// The provider of this name.
     pub(crate) fn find(&self, name: &str) -> Result<Provider<'_>, SetupError> {
         let built_in = BuiltIn::named(name);
-        let own = Name::parse(name).ok().and_then(|name| self.config.providers.get(&name));
+        let own = Name::parse(name).ok().and_then(|name| self.settings.providers().get(&name));
         if built_in.is_none() && own.is_none() {
             let name = fluffy_base::Excerpt::new(name, 80).to_string();
             return Err(SetupError::Unknown { name, known: self.names().join(", ") });
@@ -151,9 +153,18 @@ impl Catalogue {
         of: &Provider<'_>,
         named: Option<&str>,
     ) -> Result<Model, SetupError> {
-        let usual = self.config.model.as_deref().filter(|_| self.usual() == Some(&of.name));
+        let is_usual =
+            matches!(self.usual(), Some(ProviderSpec::Named(name)) if name.as_str() == of.name);
+        let said = self.settings.model().filter(|_| is_usual);
+        // What a variable says goes before every file, also before what a file says of this provider.
+        let (strong, usual): (Option<_>, Option<_>) = match said {
+            Some((model, origin)) if origin.layer() > Layer::User => (Some(model), None),
+            Some((model, _)) => (None, Some(model)),
+            None => (None, None),
+        };
         let own = of.entry.and_then(|entry| entry.model.as_deref());
-        let name = named.or(own).or(usual).map(str::trim).filter(|name| !name.is_empty());
+        let name = named.or(strong).or(own).or(usual);
+        let name = name.map(str::trim).filter(|name| !name.is_empty());
         let name = name.ok_or_else(|| SetupError::NoModel(of.name.clone()))?;
         let known = known_models::find(name).filter(|_| !of.address.is_local());
         let entry = of.entry;
@@ -204,11 +215,9 @@ impl Catalogue {
 
     /// The proxy on the way to a host, if there is one.
     fn via(&self, host: &str) -> Option<Via> {
-        let (proxy, direct) = match &self.config.proxy {
-            Some(proxy) => (proxy, &self.config.no_proxy),
-            None => (self.proxy.as_ref()?, &self.no_proxy),
-        };
-        if is_direct(host, direct) || is_direct(host, &self.config.no_proxy) {
+        let (proxy, is_machines) = self.settings.proxy()?;
+        let own = self.settings.list("no_proxy").unwrap_or_default();
+        if is_direct(host, own) || is_machines && is_direct(host, &self.no_proxy) {
             return None;
         }
         let login = proxy.login.as_ref().map(|login| Secret::new(login.expose().to_owned()));

@@ -1,24 +1,19 @@
-//! The user's own settings: `$XDG_CONFIG_HOME/fluffy/config.yaml`.
+//! What the user's own settings, `$XDG_CONFIG_HOME/fluffy/config.yaml`, say of providers.
 //!
 //! **Invariant.** Endpoints, headers, certificates, proxies and keys are named here or nowhere: a project's files
 //! have no word for them, since a hostile project would have the key sent to itself.
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use fluffy_base::{Secret, Span};
 use fluffy_provider::{Effort, Patience, Prices, Protocol};
 use serde::{Deserialize, Deserializer, de};
+use serde_saphyr::options::DuplicateKeyPolicy;
 
-use crate::environment::Environment;
 use crate::explain::CliError;
-use crate::project_config::parsed;
-use crate::providers::address::{Address, ProxyUrl};
+use crate::providers::address::Address;
 
-/// A larger file is no settings.
-const MAX_BYTES: u64 = 256 << 10;
 /// The largest price that is believed, in dollars for a million tokens.
 const MAX_PRICE: f64 = 100_000.0;
 /// Headers that are made of the request itself, or carry the key.
@@ -34,20 +29,12 @@ const OWN_HEADERS: [&str; 9] = [
     "upgrade",
 ];
 
-/// The user's own settings. A key that is misspelt is an error.
+/// As much of the user's file as is read here; the rest of it was read by the table of settings.
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct UserConfig {
-    /// Who provides the model where nothing else is said.
-    pub(crate) provider: Option<Name>,
-    /// Which model, at that provider.
-    pub(crate) model: Option<String>,
-    /// Through which proxy providers are reached.
-    pub(crate) proxy: Option<ProxyUrl>,
-    /// Which hosts are reached without it.
-    pub(crate) no_proxy: Vec<String>,
+#[serde(default)]
+struct Entries {
     /// Providers beside those that are built in, or in their place.
-    pub(crate) providers: BTreeMap<Name, Entry>,
+    providers: BTreeMap<Name, Entry>,
 }
 
 /// What is said of one provider.
@@ -129,50 +116,24 @@ pub(crate) struct Timeouts {
     idle: Option<Span>,
 }
 
-impl UserConfig {
-    /// The settings of this user; without a file, none.
-    pub(crate) fn find(environment: &Environment) -> Result<Self, CliError> {
-        let Some(path) = file(environment) else { return Ok(Self::default()) };
-        match read(&path)? {
-            Some(text) => parsed(&path.display().to_string(), &text),
-            None => Ok(Self::default()),
+/// What the user's file says of each provider.
+pub(crate) fn entries(shown: &str, text: &str) -> Result<BTreeMap<Name, Entry>, CliError> {
+    if text.trim().is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let options = serde_saphyr::options! {
+        duplicate_keys: DuplicateKeyPolicy::Error,
+        with_snippet: false,
+    };
+    // A file of comments alone says nothing.
+    let read: Result<Option<Entries>, _> = serde_saphyr::from_str_with_options(text, options);
+    match read {
+        Ok(entries) => Ok(entries.unwrap_or_default().providers),
+        Err(error) => {
+            let problem = error.to_string();
+            Err(CliError::Settings { file: shown.to_owned(), problem })
         }
     }
-}
-
-/// Where the settings lie; nowhere where there is no home.
-pub(crate) fn file(environment: &Environment) -> Option<PathBuf> {
-    Some(environment.config_dir()?.join("config.yaml"))
-}
-
-/// The text of the settings, which nobody else may have written: who writes them chooses where keys go.
-fn read(path: &Path) -> Result<Option<String>, CliError> {
-    let failed = |source| CliError::File { action: "read", path: path.to_owned(), source };
-    let wrong = |problem: String| CliError::Settings { file: path.display().to_string(), problem };
-    let file = match std::fs::File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(failed(source)),
-    };
-    let found = file.metadata().map_err(failed)?;
-    let user = rustix::process::geteuid().as_raw();
-    if found.uid() != user && found.uid() != 0 {
-        return Err(wrong(format!(
-            "it belongs to user {}, who could send your keys anywhere",
-            found.uid()
-        )));
-    }
-    if found.mode() & 0o002 != 0 {
-        return Err(wrong(
-            "everybody may write it, and send your keys anywhere; run `chmod o-w` on it".to_owned(),
-        ));
-    }
-    let mut bytes = Vec::new();
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(wrong(format!("it has more than {MAX_BYTES} bytes")));
-    }
-    String::from_utf8(bytes).map(Some).map_err(|_| wrong("it is not UTF-8".to_owned()))
 }
 
 impl Name {
@@ -336,8 +297,9 @@ fn plain_word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Strin
 mod tests {
     use super::*;
 
-    fn config(text: &str) -> Result<UserConfig, CliError> {
-        parsed("config.yaml", text)
+    fn config(text: &str) -> Result<BTreeMap<Name, Entry>, CliError> {
+        crate::settings::file::read("config.yaml", crate::settings::Layer::User, text)?;
+        entries("config.yaml", text)
     }
 
     #[test]
@@ -363,9 +325,7 @@ providers:
     timeouts: {connect: 5s, first_byte: 10m}
 ";
         let config = config(text).unwrap();
-        let entry = &config.providers[&Name::parse("work").unwrap()];
-        assert_eq!(config.provider.unwrap().as_str(), "work");
-        assert_eq!(config.proxy.unwrap().port, 3128);
+        let entry = &config[&Name::parse("work").unwrap()];
         assert_eq!(entry.key, Some(KeyFrom::Variable("WORK_KEY".to_owned())));
         let prices = entry.prices.unwrap().prices();
         assert_eq!(
@@ -416,7 +376,7 @@ providers:
         check_wrong("providers:\n  a: {prices: {input: 1}}\n", &["output", "line 2"]);
         check_wrong("providers:\n  a: {context_window: 0}\n", &["above 0", "line 2"]);
         check_wrong("providers:\n  a: {version: \"1\\r\\nx: y\"}\n", &["a version is", "line 2"]);
-        check_wrong("provider: a\nprovider: b\n", &["duplicate", "line 2"]);
+        check_wrong("provider: a\nprovider: b\n", &["stands twice", "line 2"]);
     }
 
     #[test]

@@ -2,15 +2,18 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use fluffy_provider::{Provider, Replay};
+use fluffy_provider::{Model, Provider, Replay};
+use fluffy_sandbox::Runtime;
+use serde::{Deserialize, Serialize};
 
 use crate::environment::Environment;
 use crate::explain::CliError;
 use crate::keys::Keys;
 use crate::place::Place;
 use crate::providers::connect::connect;
-use crate::providers::{Catalogue, Name, SetupError};
+use crate::providers::{Catalogue, Name, Setup, SetupError};
 
 /// Who provides the model, as it was typed, set or recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,35 +83,78 @@ impl Choice {
         self
     }
 
-    /// Whoever is meant, ready to be asked. A transcript begins behind the turns that were played already.
-    pub(crate) fn open(
-        &self,
-        place: &Place,
-        environment: &Environment,
-        played: usize,
-    ) -> Result<Chosen, CliError> {
-        let catalogue = match &self.provider {
-            Some(ProviderSpec::Replay(path)) => return replayed(path, played),
-            Some(ProviderSpec::Named(_)) | None => Catalogue::of(environment)?,
+    /// Whoever is meant, with all that is needed to ask them: looked up where the person is.
+    pub(crate) fn settle(&self, environment: &Environment) -> Result<ModelSource, CliError> {
+        if let Some(ProviderSpec::Replay(path)) = &self.provider {
+            return replayed(path);
+        }
+        let catalogue = Catalogue::of(environment)?;
+        let named = self.provider.clone().or_else(|| catalogue.usual());
+        let name = match named.ok_or(CliError::NoProvider)? {
+            ProviderSpec::Replay(path) => return replayed(&path),
+            ProviderSpec::Named(name) => name,
         };
-        let name = match &self.provider {
-            Some(ProviderSpec::Named(name)) => name.as_str(),
-            _ => catalogue.usual().ok_or(CliError::NoProvider)?,
-        };
-        let found = catalogue.find(name)?;
+        let found = catalogue.find(name.as_str())?;
         let model = catalogue.model(&found, self.model.as_deref())?;
         let setup = catalogue.setup(&found, &Keys::of(environment)?)?;
-        let provider = Box::new(connect(setup, model, place, environment)?);
-        Ok(Chosen { provider, spec: ProviderSpec::parse(name)? })
+        let name = name.as_str().to_owned();
+        Ok(ModelSource::Remote { name, setup: Box::new(setup), model })
     }
 }
 
-fn replayed(path: &std::path::Path, played: usize) -> Result<Chosen, CliError> {
+/// Who drives a task, with all that is needed to ask them.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum ModelSource {
+    /// A recorded transcript.
+    Replay {
+        /// Where it was found.
+        file: PathBuf,
+        /// What it says; sent before, as it may be long.
+        #[serde(skip)]
+        text: String,
+    },
+    /// A model at a provider.
+    Remote {
+        /// The provider, as a person would name it.
+        name: String,
+        /// Where and how.
+        setup: Box<Setup>,
+        /// Which model.
+        model: Model,
+    },
+}
+
+impl ModelSource {
+    /// Whoever is meant, ready to be asked. A transcript begins behind the turns that were played already.
+    pub(crate) fn open(
+        self,
+        place: &Place,
+        runtime: &Arc<dyn Runtime>,
+        played: usize,
+    ) -> Result<Chosen, CliError> {
+        match self {
+            Self::Replay { file, text } => {
+                let failed = |source| CliError::Transcript { path: file.clone(), source };
+                let replay = Replay::parse(&text).map_err(failed)?.skip(played);
+                Ok(Chosen { provider: Box::new(replay), spec: ProviderSpec::Replay(file) })
+            }
+            Self::Remote { name, setup, model } => {
+                let provider = Box::new(connect(*setup, model, place, runtime)?);
+                Ok(Chosen { provider, spec: ProviderSpec::parse(&name)? })
+            }
+        }
+    }
+}
+
+/// A transcript, understood once before anything is begun.
+fn replayed(path: &std::path::Path) -> Result<ModelSource, CliError> {
     let failed = |source| CliError::Transcript { path: path.to_owned(), source };
-    let replay = Replay::open(path).map_err(failed)?.skip(played);
+    let text = Replay::read(path).map_err(failed)?;
+    Replay::parse(&text).map_err(failed)?;
     // A session may go on elsewhere.
-    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    Ok(Chosen { provider: Box::new(replay), spec: ProviderSpec::Replay(path) })
+    let file = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    Ok(ModelSource::Replay { file, text })
 }
 
 #[cfg(test)]

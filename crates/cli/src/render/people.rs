@@ -192,19 +192,27 @@ impl Scene {
                 self.turn_used(&turn);
             }
             Event::ProviderRetry { what, wait_ms, attempt } => {
-                self.retried(&what, wait_ms, attempt);
+                self.retried(&what, wait_ms, attempt)
             }
+            Event::KernelRestarted { attempt } => self.restarted(attempt),
             Event::TaskCompleted { summary, files_changed, turns, ledger_root } => {
                 self.completed(&summary, now);
                 let files = counted(files_changed.len() as u64, "file");
                 self.closing(Mark::Good, "done", &[files, counted(turns, "turn")], now);
-                // Whole, be the screen as narrow as it likes: it is there to be copied.
-                let root = Excerpt::new(&ledger_root, ROOT_SHOWN).to_string();
-                let root = self.pen.look().paint(Tone::Quiet, &format!("ledger root {root}"));
-                self.pen.line(&format!("  {root}"));
+                self.rooted(&ledger_root);
             }
             Event::TaskFailed { what, why, fix } => self.gave_up(&what, &why, &fix, now),
         }
+    }
+
+    /// The ledger's root; whole, be the screen as narrow as it likes: it is there to be copied.
+    fn rooted(&mut self, root: &str) {
+        if root.is_empty() {
+            return;
+        }
+        let root = format!("ledger root {}", Excerpt::new(root, ROOT_SHOWN));
+        let root = self.pen.look().paint(Tone::Quiet, &root);
+        self.pen.line(&format!("  {root}"));
     }
 
     /// What a turn used, in one quiet line; a recorded model uses nothing.
@@ -220,6 +228,16 @@ impl Scene {
         self.pen.settle();
         let wait = format!("{}.{} s", wait_ms / 1_000, wait_ms % 1_000 / 100);
         self.quiet(&format!("asked again in {wait} (attempt {attempt}): {what}"));
+    }
+
+    fn restarted(&mut self, attempt: u32) {
+        self.pen.settle();
+        // What it was doing is done again.
+        self.open.clear();
+        self.results.clear();
+        self.quiet(&format!(
+            "the kernel ended and was started again ({attempt}); the session goes on"
+        ));
     }
 
     fn started(&mut self, session: &str, mode: &str, provider: &str, model: &str) {
@@ -397,7 +415,7 @@ impl Scene {
         let text = look.fitted(&format!("merged {count} into the project"), look.mark_width() + 3);
         self.pen.line(&format!("  {} {text}", look.mark(Mark::Good)));
         for file in files.iter().take(FILES_SHOWN) {
-            let (sign, tone) = match file.change {
+            let (sign, tone) = match file.change.as_str() {
                 "added" => ("+", Tone::Good),
                 "deleted" => ("-", Tone::Bad),
                 _ => ("~", Tone::Caution),

@@ -1,6 +1,7 @@
 //! Who may answer what.
 
 use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
 
 use fluffy_base::Json;
 use fluffy_policy::Reasons;
@@ -27,20 +28,11 @@ impl Person for Scripted {
     }
 }
 
-#[derive(Default)]
-struct Noticed(Mutex<Vec<Event>>);
-
-impl Observer for Noticed {
-    fn notice(&self, event: Event) {
-        self.0.lock().unwrap().push(event);
-    }
-}
-
 /// What came of a question.
-struct Asked {
+struct Answered {
     review: Review,
     seen: String,
-    events: Vec<Event>,
+    event: Event,
 }
 
 /// A question.
@@ -60,30 +52,28 @@ impl Default for Case {
     }
 }
 
-fn ask(said: Said, typed: Option<&[&str]>, case: &Case) -> Asked {
+fn ask(said: Said, typed: Option<&[&str]>, case: &Case) -> Answered {
     let seen = Arc::<Mutex<String>>::default();
     let typed = typed.map(|typed| Mutex::new(typed.iter().map(|t| (*t).to_owned()).collect()));
     let person = Scripted { typed, seen: Arc::clone(&seen) };
-    let noticed = Arc::new(Noticed::default());
     let look = Look { colour: false, screen: None };
-    let reviewer = TaskReviewer::new(said, noticed.clone(), Box::new(person), look);
+    let reviewer = TaskReviewer::new(said, Box::new(person), look);
     let params = Json::new(case.params.clone()).unwrap();
     let request = KernelRequest::call("r", "model", "add a dependency", "fs.write", params);
     let reasons = Reasons::from(Reason::new(case.layer, case.rule, "a person looks at this first"));
     let question =
         Question { request: &request, reasons: &reasons, notes: &case.notes, phrase: case.phrase };
-    let review = reviewer.review(&question);
+    let asked = Asked::of(&question);
+    let review = judged(&asked, reviewer.answer(&asked), true);
     let seen = seen.lock().unwrap().clone();
-    Asked { review, seen, events: std::mem::take(&mut *noticed.0.lock().unwrap()) }
+    Answered { review, seen, event: asked.event("review-1") }
 }
 
 #[track_caller]
 fn check(said: Said, typed: Option<&[&str]>, case: &Case, approved: bool) {
     let asked = ask(said, typed, case);
     assert_eq!(matches!(asked.review, Review::Approved { .. }), approved, "{:?}", asked.review);
-    assert!(matches!(asked.events.first(), Some(Event::ReviewRequested { .. })));
-    let told = matches!(&asked.events[1], Event::ReviewAnswered { approved: told, .. } if *told == approved);
-    assert!(told && asked.events.len() == 2, "{:?}", asked.events);
+    assert!(matches!(asked.event, Event::ReviewRequested { .. }));
 }
 
 #[test]
@@ -173,7 +163,7 @@ fn a_long_change_is_shown_whole_to_whoever_wants_it() {
 fn a_note_that_is_a_diff_is_the_change() {
     let note = "--- a/src/x.rs\n+++ b/src/x.rs\n@@ -1 +1 @@\n-old\n+new\n".to_owned();
     let asked = ask(Said::No, None, &Case { notes: vec![note.clone()], ..Case::default() });
-    let Event::ReviewRequested { diff, reasons, .. } = &asked.events[0] else { panic!() };
+    let Event::ReviewRequested { diff, reasons, .. } = &asked.event else { panic!() };
     assert_eq!((diff.as_ref(), reasons.len()), (Some(&note), 1));
 }
 
@@ -187,7 +177,7 @@ fn a_change_without_end_is_bounded_and_obeys_nothing() {
     };
     let asked = ask(Said::Nothing, Some(&["d", "n"]), &case);
     assert!(!asked.seen.contains(|c: char| (c.is_control() && c != '\n') || c == '\u{202e}'));
-    let Event::ReviewRequested { diff: Some(diff), .. } = &asked.events[0] else { panic!() };
+    let Event::ReviewRequested { diff: Some(diff), .. } = &asked.event else { panic!() };
     assert!(diff.len() < MAX_DIFF + 100 && diff.contains("more bytes are not shown"));
 }
 

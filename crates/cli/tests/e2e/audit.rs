@@ -214,3 +214,87 @@ fn a_rotated_key_goes_on_signing_and_the_old_one_vouches_for_it() {
     let log = user.run(&["audit", "log", "--json", "--event", "key_rotation"]).json_lines();
     assert_eq!(log.len(), 1);
 }
+
+/// A user whose ledger has a day of history, this many days ago.
+fn user_with_history(days_ago: u64) -> User {
+    use fluffy_base::{Clock as _, KernelId, KernelState, SessionId, SystemClock, VirtualClock};
+    use fluffy_ledger::{Detail, EventType, Layout, Ledger, LedgerConfig, Origin, Record};
+    let user = busy_user();
+    let dir = user.ledger_dir();
+    let (state, name) = (user.project.state().join("fluffy"), dir.file_name().unwrap().to_owned());
+    let name = name.to_str().unwrap();
+    let note = state.join("checkpoints").join(format!("{name}.note"));
+    std::fs::remove_dir_all(&dir).unwrap();
+    std::fs::remove_file(&note).unwrap();
+    let key = state.join("keys").join(format!("{name}.key"));
+    let then = SystemClock.now_ms() - days_ago * 86_400_000;
+    let origin = Origin {
+        kernel_id: KernelId::named("kernel-test").unwrap(),
+        session_id: SessionId::named("session-of-old").unwrap(),
+        variant: "strict",
+        mode: None,
+        policy_digest: None,
+        engine: "0.0.0",
+    };
+    let mut ledger = Ledger::open(LedgerConfig {
+        layout: Layout::new(dir, note),
+        key: fluffy_ledger::load_or_create_key(&key, [9; 32]).unwrap(),
+        origin: origin.clone(),
+        clock: std::sync::Arc::new(VirtualClock::new(then, 0)),
+        retention: fluffy_ledger::RetentionOptions::default(),
+    })
+    .unwrap();
+    for n in 0..200 {
+        let event = if n == 0 { EventType::KernelStart } else { EventType::Syscall };
+        let from = if n == 0 { KernelState::Booting } else { KernelState::Idle };
+        let detail = Detail::new(origin.clone(), event);
+        ledger.append(Record::event(then, "long ago", (from, KernelState::Idle), detail)).unwrap();
+    }
+    ledger.close().unwrap();
+    user
+}
+
+#[test]
+fn aud_6_days_are_archived_and_everything_is_still_verified_proved_shown_and_exported() {
+    let user = user_with_history(70);
+    let rotated = user.run(&["audit", "rotate"]);
+    assert_eq!(rotated.code, 0, "{}", rotated.err);
+    assert!(rotated.out.starts_with("Archived entries 1 to 200 in "), "{}", rotated.out);
+    assert!(rotated.out.contains(".jsonl (entry 201)\nStorage: 0 % ("), "{}", rotated.out);
+    // The leaves of what leaves must stand under complete tiles: a few more entries.
+    for _ in 0..3 {
+        let requests: Vec<_> = (0..8).map(|_| echo("r", "x")).collect();
+        user.submit(&[], &requests.iter().map(|request| &**request).collect::<Vec<_>>());
+    }
+    let again = user.run(&["audit", "rotate"]);
+    let rows: i64 = database(&user)
+        .query_row("SELECT count(*) FROM entries WHERE seq BETWEEN 1 AND 200", [], |r| r.get(0))
+        .unwrap();
+    assert_eq!(rows, 0, "they left: {}", again.out);
+    let verified = user.run(&["audit", "verify"]);
+    assert_eq!(verified.code, 0, "{}", verified.out);
+    let told = "archives   1, 200 entries are no longer in the database";
+    assert!(verified.out.contains(told), "{}", verified.out);
+    user.run(&["audit", "prove", "7", "--out", "proof.json"]);
+    assert_eq!(user.run(&["audit", "verify", "--proof", "proof.json"]).code, 0);
+    let log =
+        user.run(&["audit", "log", "--json", "--session", "session-of-old", "--limit", "1000"]);
+    assert!(log.json_lines().len() >= 200, "{}", log.json_lines().len());
+    let exported = user.run(&["audit", "export", "--session", "session-of-old", "--out", "b.json"]);
+    assert_eq!(exported.code, 0, "{}", exported.err);
+    assert_eq!(user.run(&["audit", "verify", "--bundle", "b.json"]).code, 0);
+    let doctor = user.run(&["doctor"]);
+    assert!(doctor.out.contains("ledger storage"), "{}", doctor.out);
+    let archive = user.ledger_dir().join("archive");
+    let file = std::fs::read_dir(archive).unwrap().next().unwrap().unwrap().path();
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replacen("long ago", "long  go", 3)).unwrap();
+    let altered = user.run(&["audit", "verify"]);
+    assert_eq!(altered.code, 6, "{}", altered.out);
+    let name = file.file_name().unwrap().to_str().unwrap();
+    assert!(
+        altered.out.contains(&format!("entry 1: archive `{name}`, line 2: ")),
+        "{}",
+        altered.out
+    );
+}

@@ -10,6 +10,7 @@
 )]
 
 mod audit;
+mod config;
 mod demo;
 mod demo_projects;
 mod halt;
@@ -20,6 +21,7 @@ mod peers;
 mod policy;
 mod policy_host;
 mod policy_update;
+mod processes;
 mod program;
 mod provider_host;
 mod rule_files;

@@ -33,7 +33,9 @@ impl User {
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.project.path(""))
-            .env("XDG_STATE_HOME", self.project.state());
+            .env("XDG_STATE_HOME", self.project.state())
+            // Its kernel goes when the last client does, so that nothing is left of a test.
+            .env("FLUFFY_KERNEL_IDLE_SECONDS", "0");
         command
     }
 
@@ -111,7 +113,7 @@ impl Answer {
 }
 
 /// Runs a command at a terminal, at which this is typed.
-pub(crate) fn typing(mut command: Command, typed: &str) -> Answer {
+pub(crate) fn typing(command: Command, typed: &str) -> Answer {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&person).unwrap();
@@ -121,7 +123,34 @@ pub(crate) fn typing(mut command: Command, typed: &str) -> Answer {
     let terminal = options.read(true).write(true).open(name.to_str().unwrap()).unwrap();
     let mut person = std::fs::File::from(person);
     person.write_all(typed.as_bytes()).unwrap();
-    Answer::of(command.stdin(terminal).output().unwrap())
+    // It is their terminal, as that of a login is: the kernel looks for that.
+    let mut at = Command::new("setsid");
+    at.args(["--ctty", "--wait"]).arg(command.get_program()).args(command.get_args()).env_clear();
+    at.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    at.current_dir(command.get_current_dir().unwrap());
+    Answer::of(at.stdin(terminal).output().unwrap())
+}
+
+/// Every process that works for a user's projects: kernels and what started them.
+pub(crate) fn working(user: &User) -> Vec<i32> {
+    let state = user.project.state().display().to_string();
+    let numbers = std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse::<i32>().ok());
+    let is_its = |pid: &i32| {
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words = String::from_utf8_lossy(&words).into_owned();
+        words.contains("\0kernel\0serve\0") && words.contains(&state)
+    };
+    numbers.filter(is_its).collect()
+}
+
+/// Kills them all, whatever they do.
+pub(crate) fn kill_working(user: &User) {
+    for pid in working(user) {
+        let pid = rustix::process::Pid::from_raw(pid).unwrap();
+        let _gone = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    }
 }
 
 /// A request for `echo` by the user.

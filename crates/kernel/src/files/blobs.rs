@@ -78,6 +78,11 @@ impl Blobs {
         Ok(Self { dir: dir.to_owned(), room, unsynced: Mutex::new(true) })
     }
 
+    /// The contents in this directory, to be looked at: nothing is made, and there is no room for more.
+    pub(crate) fn of(dir: &Path) -> Self {
+        Self { dir: dir.to_owned(), room: AtomicU64::new(0), unsynced: Mutex::new(true) }
+    }
+
     /// Keeps a content for good. One that is kept already is not written again.
     pub fn put(&self, bytes: &[u8], executable: bool) -> Result<Stored, BlobError> {
         let stored = self.write(bytes, executable)?;

@@ -1,5 +1,7 @@
 //! Who a commit is by.
 
+use serde::{Deserialize, Serialize};
+
 use super::settings::Settings;
 
 /// Who stands in a commit where nobody is configured.
@@ -14,7 +16,8 @@ pub struct Identity {
 }
 
 /// What the user's environment says, which stands above all settings.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct IdentityOverrides {
     /// `GIT_AUTHOR_NAME`.
     pub author_name: Option<String>,

@@ -30,6 +30,9 @@ pub(crate) enum Entry {
         access: Access,
         /// What the person wants, word by word.
         task: String,
+        /// What it goes on from, if it is a fork.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fork: Option<ForkedFrom>,
     },
     /// A model begins to drive it, or another goes on.
     Driven {
@@ -88,6 +91,22 @@ pub(crate) enum Entry {
         /// What was done.
         summary: String,
     },
+    /// Its files are out of the archive, where somebody put them because nothing happened for long.
+    Unarchived,
+}
+
+/// What a fork goes on from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ForkedFrom {
+    /// The session.
+    pub session: String,
+    /// The number of its last entry that was taken over.
+    pub entry: u64,
+    /// That entry's hash.
+    pub hash: Digest,
+    /// How many entries were taken over: a fork with fewer was not finished.
+    pub copied: u64,
 }
 
 /// One file of a merge.
@@ -160,6 +179,11 @@ impl Entry {
                 metadata.push(("files", files.len().to_string()));
             }
             Self::Pinned(pin) => metadata.push(("path", pin.path.to_string())),
+            Self::Opened { fork: Some(fork), .. } => {
+                metadata.push(("forked_from", fork.session.clone()));
+                metadata.push(("forked_at", fork.entry.to_string()));
+                metadata.push(("forked_hash", fork.hash.to_string()));
+            }
             Self::MergeRejected { why } => metadata.push(("why", why.clone())),
             Self::Driven { provider, model } => {
                 metadata.push(("provider", provider.clone()));
@@ -196,12 +220,14 @@ impl Entry {
             Self::CommitDone { .. } => "commit_done",
             Self::Rewound { .. } => "rewound",
             Self::Completed { .. } => "completed",
+            Self::Unarchived => "unarchived",
         }
     }
 
     fn words(&self) -> (EventType, String) {
         let step = EventType::StateTransition;
         match self {
+            Self::Opened { fork: Some(_), .. } => (step, "a session is forked".to_owned()),
             Self::Opened { .. } => (step, "a session begins".to_owned()),
             Self::Driven { .. } => (step, "a model drives the session".to_owned()),
             Self::Pinned(_) => (step, "a file is pinned".to_owned()),
@@ -221,6 +247,7 @@ impl Entry {
             Self::CommitDone { .. } => (step, "the commit is done".to_owned()),
             Self::Rewound { .. } => (EventType::HumanDecision, "the work is taken back".to_owned()),
             Self::Completed { .. } => (step, "the task is done".to_owned()),
+            Self::Unarchived => (step, "the session is taken out of the archive".to_owned()),
         }
     }
 }

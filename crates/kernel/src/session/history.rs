@@ -19,7 +19,9 @@ impl Session {
         }
         self.record(&Entry::Rewound { to })?;
         let id = self.id().to_string();
-        let stored = StoredSession::read(self.kernel.ledger.path(), &id)?;
+        let ledger = &self.kernel.ledger;
+        let (stored, _proved) =
+            StoredSession::prove(ledger.layout(), &ledger.verifying_key(), &id)?;
         let staging = stored.staging(&self.desk.dir, Arc::clone(&self.desk.tree))?;
         self.desk.change().set(|inside| {
             inside.workflow = stored.workflow.clone();

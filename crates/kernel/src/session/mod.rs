@@ -11,13 +11,18 @@
 
 mod advance;
 mod answer;
+mod archive;
 mod budget;
+mod chronicle;
 mod desk;
+mod dossier;
 mod entry;
+mod fork;
 mod history;
 mod offer;
 mod open;
 mod outline;
+mod overview;
 mod pins;
 mod restore;
 mod router;
@@ -30,14 +35,18 @@ use fluffy_base::{Clock, SessionId};
 use fluffy_workflow::{Access, Event, Mode, State};
 
 pub use self::answer::{CallAnswer, ModelCall};
+pub(crate) use self::archive::tidy;
+pub use self::archive::{ArchiveError, remove_archive};
 pub(crate) use self::desk::{Desk, failed};
+pub use self::dossier::{Dossier, DossierEntry, StepDiff};
+pub use self::entry::ForkedFrom;
 pub(crate) use self::entry::{Entry, Merged};
+pub use self::fork::{ForkPoint, Forked, fork};
 pub use self::open::{CommitOptions, SessionConfig, SessionError};
 pub use self::outline::Outline;
+pub use self::overview::{SessionSummary, sessions};
 pub use self::pins::Pin;
-pub use self::restore::{
-    Driver, RestoreError, SessionSummary, StoredSession, TurnRecord, sessions,
-};
+pub use self::restore::{Archived, Driver, RestoreError, StoredSession, TurnRecord};
 use self::rules::{Expected, Proposal};
 use crate::tools::Views as _;
 use crate::{Journal as _, Kernel, KernelError, ToolSpec};
@@ -127,6 +136,11 @@ impl Cancel {
         self.desk.workshop.close();
     }
 
+    /// Ends the task after what is being done: nothing that runs is broken off.
+    pub fn cancel_after_this(&self) {
+        self.cancelled.store(true, Ordering::SeqCst);
+    }
+
     /// Whether the task was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::SeqCst)
@@ -142,6 +156,11 @@ impl Session {
     /// The kernel that answers.
     pub fn kernel(&self) -> &Kernel {
         &self.kernel
+    }
+
+    /// The kernel that answers, as long as the session lasts: for whoever may have to halt it.
+    pub fn kernel_handle(&self) -> std::sync::Weak<Kernel> {
+        Arc::downgrade(&self.kernel)
     }
 
     /// The tools that the model is offered.

@@ -9,6 +9,7 @@ use fluffy_ledger::EventType;
 use fluffy_workflow::{Access, Answer, Conventions, Event, Mode, Workflow};
 use serde_json::json;
 
+use super::archive::{ArchiveError, remove_archive, take_out};
 use super::desk::{Desk, Inside, Progress, Shared};
 use super::restore::{RestoreError, StoredSession};
 use super::rules::{CoverageRule, Expected, MergeRule, OfferedRule, Proposal, WorkflowRule};
@@ -124,6 +125,17 @@ pub enum SessionError {
         /// Why not.
         why: String,
     },
+    /// Its files cannot be had from the archive.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// It has fewer turns.
+    #[error("there is no turn {turn} to go on from: the session has {turns}")]
+    NoTurn {
+        /// The number that was asked for.
+        turn: u64,
+        /// How many there are.
+        turns: u64,
+    },
     /// The session came to its end before.
     #[error("session `{0}` is done")]
     Done(String),
@@ -152,7 +164,7 @@ impl Session {
         let id = SessionId::fresh(&*config.kernel.ids).ok_or(KernelError::NoRandomness)?;
         let session = Self::open(config, id, access)?;
         session.desk.change().set(|inside| task.clone_into(&mut inside.progress.task));
-        session.record(&Entry::Opened { mode, access, task: task.to_owned() })?;
+        session.record(&Entry::Opened { mode, access, task: task.to_owned(), fork: None })?;
         if mode != Mode::Strict {
             session.set_mode(mode)?;
         }
@@ -170,10 +182,29 @@ impl Session {
         config: SessionConfig,
         id: SessionId,
     ) -> Result<(Self, StoredSession), SessionError> {
-        let session = Self::open(config, id.clone(), Access::ReadOnly)?;
-        let stored = StoredSession::read(session.kernel.ledger.path(), id.as_str())?;
+        // Proved before anything is opened for writing: a history that does not hold is left as it is found.
+        let (layout, key) = (&config.kernel.layout, config.kernel.key.verifying_key());
+        let (stored, proved) = StoredSession::prove(layout, key, id.as_str())?;
         if stored.done().is_some() {
             return Err(SessionError::Done(id.to_string()));
+        }
+        if let Some(file) = stored.archived.and_then(|archived| archived.file) {
+            take_out(&config.sessions, id.as_str(), &file)?;
+        }
+        stored.check_contents(&config.sessions.join(id.as_str()))?;
+        let sessions = config.sessions.clone();
+        let session = Self::open(config, id.clone(), Access::ReadOnly)?;
+        let report = session.kernel.ledger_report();
+        let stored = if report.broken.is_none() && report.entries == proved.size {
+            stored
+        } else {
+            // Somebody wrote meanwhile.
+            let ledger = &session.kernel.ledger;
+            StoredSession::prove(ledger.layout(), &ledger.verifying_key(), id.as_str())?.0
+        };
+        if stored.archived.is_some() {
+            session.record(&Entry::Unarchived)?;
+            remove_archive(&sessions, &id)?;
         }
         session.restore(&stored)?;
         Ok((session, stored))

@@ -7,14 +7,16 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use fluffy_ledger::{DetailView, LedgerError, Page, Query, StoredRecord, input_of};
+use fluffy_base::Digest;
+use fluffy_ledger::{Layout, LedgerError, Located, Proved, VerifyingKey};
 use fluffy_workflow::{Access, Event, InvalidTransition, Mode, State, Workflow};
 use serde_json::Value;
 
+use super::chronicle::{self, Chronicle};
 use super::desk::Progress;
 use super::router::is_change;
-use super::{CallAnswer, Entry, Merged, Pin};
-use crate::files::Tree;
+use super::{CallAnswer, Entry, ForkedFrom, Merged, Pin};
+use crate::files::{Blobs, Staged, Stored, Tree};
 use crate::staging::{Staging, StagingError, Step};
 
 /// A turn of the model with what its calls were answered.
@@ -37,6 +39,10 @@ pub struct StoredSession {
     pub driver: Option<Driver>,
     /// The conversation.
     pub turns: Vec<TurnRecord>,
+    /// The session that it goes on from, if it is a fork.
+    pub forked: Option<ForkedFrom>,
+    /// Since when it is archived, if it is.
+    pub archived: Option<Archived>,
     pub(crate) workflow: Workflow,
     pub(crate) steps: Vec<Step>,
     /// The greatest number that a step ever had.
@@ -44,6 +50,15 @@ pub struct StoredSession {
     pub(crate) progress: Progress,
     /// The merge that was begun and is not known to be done.
     pub(crate) merging: Option<(Vec<Merged>, String)>,
+}
+
+/// That a session is archived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Archived {
+    /// Since when.
+    pub since_ms: u64,
+    /// The hash of the file that has its files; none if it had none.
+    pub file: Option<Digest>,
 }
 
 /// Who drives a session.
@@ -55,17 +70,6 @@ pub struct Driver {
     pub model: String,
 }
 
-/// What is told of a session in a list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SessionSummary {
-    /// Its id.
-    pub id: String,
-    /// When it began.
-    pub started_ms: u64,
-    /// What the person wants.
-    pub task: String,
-}
-
 /// Why a session cannot be restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
@@ -75,6 +79,19 @@ pub enum RestoreError {
     /// The ledger cannot be read.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
+    /// What the ledger's file says is not what was recorded.
+    #[error("the session's history is not what was recorded: {found}")]
+    Forged {
+        /// The session.
+        id: String,
+        /// What is wrong and where.
+        found: Box<Located>,
+        /// How many turns before it are whole.
+        turns: usize,
+    },
+    /// The ledger was damaged, and what is left of the session lies before the damage.
+    #[error("session `{0}` was cut off where the ledger was damaged")]
+    CutOff(String),
     /// An entry is not what a session writes.
     #[error("entry {seq} of the session cannot be read")]
     Entry {
@@ -83,6 +100,9 @@ pub enum RestoreError {
         /// Why not.
         source: serde_json::Error,
     },
+    /// A fork whose making was interrupted.
+    #[error("session `{0}` is a fork that was not finished")]
+    HalfForked(String),
     /// An entry whose content was taken away.
     #[error("the content of entry {0} of the session is not there any more")]
     Gone(u64),
@@ -93,8 +113,11 @@ pub enum RestoreError {
 
 /// What is gathered while entries are read.
 #[derive(Default)]
-struct Fold {
+pub(crate) struct Fold {
     opened: Option<(u64, Access, String)>,
+    /// How many entries there are after the first.
+    followed: u64,
+    forked: Option<ForkedFrom>,
     driver: Option<Driver>,
     happened: Vec<(Event, Option<Step>)>,
     last_step: u64,
@@ -105,61 +128,25 @@ struct Fold {
     merging: Option<(Vec<Merged>, String)>,
 }
 
-/// The sessions of a ledger, newest first.
-pub fn sessions(database: &Path, limit: usize) -> Result<Vec<SessionSummary>, RestoreError> {
-    let mut found = Vec::new();
-    let mut failed = None;
-    let page = Page { limit: u64::MAX, offset: 0, newest_first: true };
-    Query { event: Some(fluffy_ledger::EventType::StateTransition), ..Query::default() }.run(
-        database,
-        page,
-        |record| {
-            match opened(database, &record) {
-                Ok(summary) => found.extend(summary),
-                Err(error) => failed = Some(error),
-            }
-            failed.is_none() && found.len() < limit
-        },
-    )?;
-    failed.map_or(Ok(found), Err)
-}
-
-fn opened(database: &Path, record: &StoredRecord) -> Result<Option<SessionSummary>, RestoreError> {
-    let Ok(detail) = DetailView::parse(&record.detail) else { return Ok(None) };
-    if detail.metadata.get("session_entry").map(|kind| &**kind) != Some("opened") {
-        return Ok(None);
-    }
-    let Entry::Opened { task, .. } = entry(database, record.entry.seq)? else { return Ok(None) };
-    let id = detail.session_id.to_string();
-    Ok(Some(SessionSummary { id, started_ms: record.entry.ts_ms, task }))
-}
-
-fn entry(database: &Path, seq: u64) -> Result<Entry, RestoreError> {
-    let blob = input_of(database, seq)?.ok_or(RestoreError::Gone(seq))?;
-    Entry::parse(blob.input()).map_err(|source| RestoreError::Entry { seq, source })
-}
-
 impl StoredSession {
-    /// The session of this id, from a ledger's database.
+    /// The session of this id as a ledger's database has it. Nothing is proved: not for what reaches a model.
     pub fn read(database: &Path, id: &str) -> Result<Self, RestoreError> {
-        let page = Page { limit: u64::MAX, offset: 0, newest_first: false };
-        let query = Query { session: Some(id.to_owned()), ..Query::default() };
         let mut fold = Fold::default();
-        let mut failed = None;
-        query.run(database, page, |record| {
-            let detail = DetailView::parse(&record.detail);
-            if detail.is_ok_and(|detail| detail.metadata.contains_key("session_entry")) {
-                match entry(database, record.entry.seq) {
-                    Ok(entry) => fold.add(record.entry.ts_ms, entry),
-                    Err(error) => failed = Some(error),
-                }
-            }
-            failed.is_none()
-        })?;
-        match failed {
-            Some(error) => Err(error),
-            None => fold.finish(id),
-        }
+        chronicle::unproved(database, id, |ts_ms, entry| fold.add(ts_ms, entry))?;
+        fold.finish(id)
+    }
+
+    /// The session of this id, every entry proved: by its hash and those of its detail and its kept content, by its
+    /// place after the entry before it and in the tree, and by the checkpoint that is remembered outside the ledger.
+    pub fn prove(
+        layout: &Layout,
+        key: &VerifyingKey,
+        id: &str,
+    ) -> Result<(Self, Proved), RestoreError> {
+        let Chronicle { entries, archived, proved } = Chronicle::read(layout, key, id, None)?;
+        let mut fold = Fold::default();
+        entries.into_iter().for_each(|told| fold.add(told.ts_ms, told.entry));
+        Ok((Self { archived, ..fold.finish(id)? }, proved))
     }
 
     /// What it has staged, rebuilt from its steps.
@@ -167,6 +154,25 @@ impl StoredSession {
         let mut staging = Staging::restore(dir, tree, self.steps.iter().cloned())?;
         staging.continue_after(self.last_step);
         Ok(staging)
+    }
+
+    /// Whether the contents of its steps are what the steps say, before anything is made of them.
+    pub(crate) fn check_contents(&self, dir: &Path) -> Result<(), StagingError> {
+        let blobs = Blobs::of(&dir.join("blobs"));
+        let contents = self.contents();
+        contents.values().try_for_each(|stored| Ok(blobs.open_file(stored).map(drop)?))
+    }
+
+    /// The contents that its steps speak of.
+    pub(crate) fn contents(&self) -> BTreeMap<Digest, Stored> {
+        let file = |staged: Option<Staged>| match staged {
+            Some(Staged::File(stored)) => Some(stored),
+            Some(Staged::Deleted) | None => None,
+        };
+        let changes = self.steps.iter().flat_map(|step| &step.changes);
+        let kept = changes
+            .flat_map(|change| [file(change.before), file(change.after), change.base.file()]);
+        kept.flatten().map(|stored| (stored.digest, stored)).collect()
     }
 
     /// Where its work stands.
@@ -177,6 +183,11 @@ impl StoredSession {
     /// How strictly it works.
     pub fn mode(&self) -> Mode {
         self.workflow.mode()
+    }
+
+    /// The same in a word, with whether it is done.
+    pub fn standing(&self) -> &'static str {
+        if self.done().is_some() { "done" } else { self.state().name() }
     }
 
     /// What was done, if it is.
@@ -208,10 +219,17 @@ impl StoredSession {
 }
 
 impl Fold {
-    fn add(&mut self, ts_ms: u64, entry: Entry) {
+    /// Entries that are there and not looked into.
+    pub(crate) fn pass_over(&mut self, entries: u64) {
+        self.followed += entries;
+    }
+
+    pub(crate) fn add(&mut self, ts_ms: u64, entry: Entry) {
+        self.followed += u64::from(self.opened.is_some());
         match entry {
-            Entry::Opened { access, task, .. } => {
+            Entry::Opened { access, task, fork, .. } => {
                 self.progress.task.clone_from(&task);
+                self.forked = fork;
                 self.opened = Some((ts_ms, access, task));
             }
             Entry::Driven { provider, model } => self.driver = Some(Driver { provider, model }),
@@ -246,6 +264,7 @@ impl Fold {
             Entry::CommitDone { commit } => self.progress.commit(commit),
             Entry::Rewound { to } => self.rewind(to),
             Entry::Completed { summary } => self.progress.done = Some(summary),
+            Entry::Unarchived => {}
         }
     }
 
@@ -259,9 +278,12 @@ impl Fold {
         self.happened.truncate(self.settled + kept);
     }
 
-    fn finish(self, id: &str) -> Result<StoredSession, RestoreError> {
+    pub(crate) fn finish(self, id: &str) -> Result<StoredSession, RestoreError> {
         let (started_ms, access, task) =
             self.opened.ok_or_else(|| RestoreError::Unknown(id.to_owned()))?;
+        if self.forked.as_ref().is_some_and(|fork| fork.copied > self.followed) {
+            return Err(RestoreError::HalfForked(id.to_owned()));
+        }
         let open = self.happened.get(self.settled..).unwrap_or_default();
         let steps = open.iter().filter_map(|(_, step)| step.clone()).collect();
         let events = self.happened.into_iter().map(|(event, _)| event);
@@ -273,6 +295,8 @@ impl Fold {
             task,
             driver,
             turns,
+            forked: self.forked,
+            archived: None,
             workflow,
             steps,
             last_step,

@@ -114,9 +114,10 @@ impl Repository {
         clerk.record(Entry::CommitDone { commit: id.clone() }.note()?)?;
         desk.change().set(|inside| inside.progress.commit(id.clone()));
         desk.happened(clerk, Event::Committed)?;
-        let told = files
-            .iter()
-            .map(|file| MergedFile { path: file.path.to_string(), change: file.change() });
+        let told = files.iter().map(|file| MergedFile {
+            path: file.path.to_string(),
+            change: file.change().to_owned(),
+        });
         desk.observer.notice(Told::MergeCompleted { files: told.collect(), commit: id.clone() });
         Ok(match committed {
             None => {

@@ -1,8 +1,8 @@
 //! Boot, end and boot again on one ledger.
 
-use fluffy_base::{Decision, KernelState};
+use fluffy_base::{Decision, KernelState, VirtualClock};
 use fluffy_kernel::{Kernel, SessionStart};
-use fluffy_ledger::{Detail, EventType, Ledger, LedgerConfig, Origin, Record};
+use fluffy_ledger::{Detail, EventType, Ledger, LedgerConfig, Origin, Record, RetentionOptions};
 use fluffy_testkit::Project;
 
 use crate::lab::{ALLOWED, HALTED, Lab, detail, echo, ends, error};
@@ -73,7 +73,14 @@ fn lesson_l08_what_others_enter_does_not_lift_a_halt() {
     };
     let clock = std::sync::Arc::new(fluffy_base::VirtualClock::new(5_000, 1));
     let (layout, key) = (lab.layout(), crate::lab::key());
-    let ledger = Ledger::open(LedgerConfig { layout, key, origin: origin.clone(), clock }).unwrap();
+    let ledger = Ledger::open(LedgerConfig {
+        layout,
+        key,
+        origin: origin.clone(),
+        clock,
+        retention: fluffy_ledger::RetentionOptions::default(),
+    })
+    .unwrap();
     let detail = Detail::new(origin, EventType::HumanDecision);
     let idle = (KernelState::Idle, KernelState::Idle);
     ledger.append(Record::event(5_000, "a person said yes", idle, detail)).unwrap();
@@ -137,4 +144,82 @@ fn a_kernel_boots_where_the_machine_allows_and_says_why_it_cannot() {
     let Err(error) = Kernel::boot(config) else { panic!("there is no place for a ledger") };
     assert_eq!(error.to_string(), "the kernel cannot use its ledger");
     assert!(std::error::Error::source(&error).unwrap().to_string().contains("taken"));
+}
+
+/// A kernel at noon of this day, whose ledger keeps as little as it may.
+fn boot_on(lab: &Lab, day: u64) -> Kernel {
+    let mut config = lab.config(vec![]);
+    config.clock = std::sync::Arc::new(VirtualClock::new(day * 86_400_000 + 43_200_000, 1));
+    config.retention = RetentionOptions { retention_days: 2, keep_days: 0, ..config.retention };
+    Kernel::boot(config).unwrap()
+}
+
+#[test]
+fn aud_6_a_halt_outlasts_its_own_entry() {
+    let lab = Lab::new();
+    let kernel = boot_on(&lab, 100);
+    for n in 0..40 {
+        kernel.submit(echo(&format!("r{n}")));
+    }
+    kernel.halt("a fire").unwrap();
+    kernel.close().unwrap();
+    let halted = lab.entries().iter().position(|e| detail(e).event == "kernel_halt").unwrap();
+    let mut reasons = std::collections::BTreeSet::new();
+    for day in 101..112 {
+        let kernel = boot_on(&lab, day);
+        assert_eq!(kernel.ledger_report().retained.problem, None, "day {day}");
+        assert_eq!(kernel.state(), KernelState::Halted, "day {day}");
+        reasons.insert(error(&kernel.submit(echo("r"))).to_owned());
+        for _ in 0..40 {
+            kernel.submit(echo("r"));
+        }
+        kernel.close().unwrap();
+        lab.verify();
+    }
+    assert!(lab.entries().iter().all(|entry| entry.entry.seq != halted as u64), "it is gone");
+    assert_eq!(reasons.len(), 2, "{reasons:?}");
+    // An altered archive is no way out either.
+    let lab = Lab::new();
+    let kernel = boot_on(&lab, 100);
+    for n in 0..40 {
+        kernel.submit(echo(&format!("r{n}")));
+    }
+    kernel.halt("a fire").unwrap();
+    kernel.close().unwrap();
+    boot_on(&lab, 101).close().unwrap();
+    let archive = std::fs::read_dir(lab.layout().archive()).unwrap().next().unwrap().unwrap();
+    let text = std::fs::read_to_string(archive.path()).unwrap();
+    write(&archive.path(), &text.replace("a fire", "a fine"));
+    assert_eq!(boot_on(&lab, 102).state(), KernelState::Halted);
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test changes an archive")]
+fn write(path: &std::path::Path, text: &str) {
+    std::fs::write(path, text).unwrap();
+}
+
+#[test]
+fn aud_6_past_decisions_and_their_inputs_are_read_from_archives() {
+    let lab = Lab::new();
+    let kernel = boot_on(&lab, 100);
+    let receipts: Vec<_> = (0..80).map(|n| kernel.submit(echo(&format!("r{n}")))).collect();
+    kernel.close().unwrap();
+    let inputs = |receipt: &fluffy_base::KernelReceipt| {
+        fluffy_ledger::input_of(&lab.database(), receipt.entry.unwrap()).unwrap()
+    };
+    let (before, kept) = (lab.entries(), receipts.iter().map(inputs).collect::<Vec<_>>());
+    assert!(kept.iter().all(Option::is_some));
+    let trimmed: u64 = (101..103)
+        .map(|day| {
+            let kernel = boot_on(&lab, day);
+            (0..40).for_each(|_| drop(kernel.submit(echo("r"))));
+            let trimmed = kernel.ledger_report().retained.trimmed;
+            kernel.close().unwrap();
+            trimmed
+        })
+        .sum();
+    assert!(trimmed >= 80, "{trimmed}");
+    assert_eq!(lab.entries()[..before.len()], before);
+    assert_eq!(receipts.iter().map(inputs).collect::<Vec<_>>(), kept);
+    lab.verify();
 }

@@ -80,6 +80,16 @@ fn slow_our_bundle_is_accepted_by_the_independent_verifier() {
 }
 
 #[test]
+fn slow_aud_6_a_bundle_of_archived_entries_is_accepted_by_the_independent_verifier() {
+    let session = Session::of(151);
+    session.archive();
+    let bundles = [session.bundle(), Session::of(151).bundle()];
+    assert_eq!(agree(&bundles), 2);
+    let size = session.segment().size();
+    assert_eq!(says(&bundles), [format!("ok {size} entries"), "ok 151 entries".to_owned()]);
+}
+
+#[test]
 fn slow_both_verifiers_agree_on_bundles_of_every_small_size() {
     let mut bundles = Vec::new();
     at_every_size(40, |_, session| bundles.push(session.bundle()));

@@ -10,8 +10,8 @@ use fluffy_base::{
 };
 use fluffy_ledger::{
     BundleCheck, Detail, EventType, ExportOptions, Exported, KeyName, Layout, Ledger, LedgerConfig,
-    Located, Origin, PolicyDecision, Record, Segment, Signer, SigningKey, VerifyingKey, export,
-    verify_bundle,
+    Located, Origin, PolicyDecision, Record, RetentionOptions, Segment, Signer, SigningKey,
+    VerifyingKey, export, verify_bundle,
 };
 use fluffy_testkit::Project;
 use serde_json::Value;
@@ -50,9 +50,25 @@ impl Session {
     }
 
     pub(crate) fn open(&self) -> Ledger {
-        let clock = Arc::new(VirtualClock::new(1_700_000_000_000, 5));
+        self.open_at(1_700_000_000_000, RetentionOptions::default())
+    }
+
+    pub(crate) fn open_at(&self, now_ms: u64, retention: RetentionOptions) -> Ledger {
+        let clock = Arc::new(VirtualClock::new(now_ms, 5));
         let (layout, origin) = (self.layout.clone(), self.origin());
-        Ledger::open(LedgerConfig { layout, key: key(&OURS), origin, clock }).unwrap()
+        Ledger::open(LedgerConfig { layout, key: key(&OURS), origin, clock, retention }).unwrap()
+    }
+
+    /// Archives what there is, and takes it out of the database.
+    pub(crate) fn archive(&self) {
+        let retention = RetentionOptions { keep_days: 0, ..RetentionOptions::default() };
+        let later = 1_700_000_000_000 + 86_400_000;
+        let ledger = self.open_at(later, retention);
+        assert_eq!(ledger.report().retained.archived.len(), 1);
+        (0..40).for_each(|_| self.step(&ledger));
+        drop(ledger);
+        let retained = self.open_at(later, retention).report().retained.clone();
+        assert!(retained.trimmed > 0 && retained.problem.is_none(), "{retained:?}");
     }
 
     fn origin(&self) -> Origin {

@@ -48,6 +48,7 @@ impl Place {
             key: self.key(),
             origin: origin(session),
             clock: Arc::new(VirtualClock::new(1_000, 1)),
+            retention: fluffy_ledger::RetentionOptions::default(),
         }
     }
 

@@ -13,6 +13,7 @@ mod concurrent;
 mod durable;
 mod file_bytes;
 mod fixture;
+mod history;
 mod opening;
 mod rotation;
 mod slow_kill;

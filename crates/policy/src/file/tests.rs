@@ -128,14 +128,14 @@ fn a_key_that_stands_twice_is_an_error() {
 
 #[test]
 fn anchors_aliases_merges_tags_and_second_documents_are_errors() {
-    let anchors = "anchors and aliases have no place in a policy: write the value out";
+    let anchors = "anchors and aliases have no place here: write the value out";
     check_line("allowed_tools: &a [x]", &format!("21: {anchors}"));
     check_line("allowed_tools: *a", &format!("18: {anchors}"));
-    check_line("<<: {allowed_tools: [x]}", "3: merge keys (`<<`) have no place in a policy");
+    check_line("<<: {allowed_tools: [x]}", "3: merge keys (`<<`) have no place here");
     let told = refusal("jurisdiction:\n  allowed_tools: !secret [x]\n");
     assert!(told.starts_with("policy.yaml:2:"), "{told}");
     let told = refusal("version: 1\n---\nversion: 1\n");
-    assert!(told.starts_with("policy.yaml:2:1: a policy is one document"), "{told}");
+    assert!(told.starts_with("policy.yaml:2:1: a file is one document"), "{told}");
 }
 
 #[test]

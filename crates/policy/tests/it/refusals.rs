@@ -15,7 +15,7 @@ fn check_rule(rule: &str, expected: &str) {
     assert_eq!(refusal(&format!("capabilities:\n  - {rule}\n")), expected, "{rule}");
 }
 
-const NOT_HERE: &str = "anchors and aliases have no place in a policy: write the value out";
+const NOT_HERE: &str = "anchors and aliases have no place here: write the value out";
 
 #[test]
 fn lesson_l17_a_misspelt_key_is_an_error_at_every_level() {

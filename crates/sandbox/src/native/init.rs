@@ -141,17 +141,18 @@ pub(super) fn report(socket: &UnixStream, broken: &Broken) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// What a process that was split off does for the rest of its life.
-enum Part {
-    /// Be the first process of a sandbox, once the pipe says that it may.
-    First { spec: Box<Spec>, gear: Gear, taken: Option<Taken>, wait: OwnedFd },
-    /// Nothing: it was needed for a moment.
-    Over,
+/// What a process that was split off does for the rest of its life: be the first process of a sandbox, once the pipe
+/// says that it may.
+struct Part {
+    spec: Box<Spec>,
+    gear: Gear,
+    taken: Option<Taken>,
+    wait: OwnedFd,
 }
 
 impl Part {
     fn play(self, socket: &UnixStream, guests: &[Guest]) -> ExitCode {
-        let Self::First { spec, mut gear, taken, wait } = self else { return ExitCode::SUCCESS };
+        let Self { spec, mut gear, taken, wait } = self;
         for tasks in gear.tasks.drain(..) {
             if let Err(broken) =
                 File::from(tasks).write_all(b"0").step("entering the control group")
@@ -177,14 +178,9 @@ fn obey(
     let spec = match order {
         Order::Sandbox(spec) => spec,
         Order::Owners(owner) => {
-            return Ok(match owners::make(owner)? {
-                None => Side::Child(Part::Over),
-                Some(made) => {
-                    let step = "handing the namespace over";
-                    control::send(socket, &Message::Owners, &[made]).step(step)?;
-                    Side::Parent(None)
-                }
-            });
+            let made = owners::make((0, 0), owner)?;
+            control::send(socket, &Message::Owners, &[made]).step("handing the namespace over")?;
+            return Ok(Side::Parent(None));
         }
     };
     let gear = Gear::of(&spec, fds)?;
@@ -207,7 +203,7 @@ fn obey(
             File::from(go).write_all(&[1]).step("releasing the first process")?;
             Ok(Side::Parent(Some(first)))
         }
-        Side::Child(()) => Ok(Side::Child(Part::First { spec, gear, taken, wait })),
+        Side::Child(()) => Ok(Side::Child(Part { spec, gear, taken, wait })),
     }
 }
 

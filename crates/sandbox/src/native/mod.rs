@@ -16,6 +16,7 @@ mod disk;
 mod first;
 mod init;
 mod instance;
+pub mod l1;
 mod maker;
 mod mounts;
 mod owners;

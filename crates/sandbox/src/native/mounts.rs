@@ -373,13 +373,13 @@ fn place(tree: &OwnedFd, at: impl AsRef<Path>) -> io::Result<()> {
     Ok(move_mount(tree, "", CWD, at.as_ref(), flags)?)
 }
 
-fn mounted(fs: &OwnedFd, attributes: MountAttrFlags) -> io::Result<OwnedFd> {
+pub(super) fn mounted(fs: &OwnedFd, attributes: MountAttrFlags) -> io::Result<OwnedFd> {
     fsconfig_create(fs)?;
     Ok(fsmount(fs, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
 }
 
 /// No privileged programs and no devices.
-fn plain() -> MountAttrFlags {
+pub(super) fn plain() -> MountAttrFlags {
     MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV
 }
 

@@ -103,9 +103,14 @@ fn limit(limits: Rlimits) -> io::Result<()> {
     Ok(())
 }
 
-fn give_up_capabilities() -> io::Result<()> {
-    rustix::thread::clear_ambient_capability_set()?;
+pub(super) fn give_up_capabilities() -> io::Result<()> {
     sys::empty_bounding_set()?;
+    give_up_sets()
+}
+
+/// Gives up what this process has, after what it could ever have.
+pub(super) fn give_up_sets() -> io::Result<()> {
+    rustix::thread::clear_ambient_capability_set()?;
     let none = CapabilitySet::empty();
     let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
     Ok(rustix::thread::set_capabilities(None, sets)?)
@@ -151,7 +156,7 @@ fn outside_is_left(outside: &[(String, Bytes)]) -> Result<(), Broken> {
 }
 
 /// Refuses to go on with anything that should be gone.
-fn all_is_given_up() -> Result<(), Broken> {
+pub(super) fn all_is_given_up() -> Result<(), Broken> {
     const GONE: &str = "0000000000000000";
     let wanted = [
         ("CapInh:", GONE),

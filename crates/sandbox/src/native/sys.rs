@@ -76,10 +76,16 @@ pub(super) fn fork() -> io::Result<Side<u32>> {
     }
 }
 
-/// Moves this process into a user namespace of its own.
-pub(super) fn leave_users() -> io::Result<()> {
-    // SAFETY: a new user namespace changes no descriptor and no memory of this process.
-    done(unsafe { libc::unshare(libc::CLONE_NEWUSER) }.into())
+/// Moves this process into namespaces of its own.
+pub(super) fn leave(namespaces: libc::c_int) -> io::Result<()> {
+    // SAFETY: new namespaces change no descriptor and no memory of this process.
+    done(unsafe { libc::unshare(namespaces) }.into())
+}
+
+/// Ends a process that was split off and has nothing to clean up.
+pub(super) fn end(code: libc::c_int) -> ! {
+    // SAFETY: takes a number and does not return; what the other side registered is not run here.
+    unsafe { libc::_exit(code) }
 }
 
 /// What a mount is made: flags to set, and the user namespace that translates its owners.
@@ -95,6 +101,26 @@ pub(super) fn set_mount(
         propagation: 0,
         userns_fd: owners.map_or(0, |owners| u64::from(owners.as_raw_fd().unsigned_abs())),
     };
+    set_attributes(tree, &attributes, deep)
+}
+
+/// What a mount is made: flags to set, and flags to clear.
+pub(super) fn change_mount(
+    tree: BorrowedFd<'_>,
+    set: u64,
+    clear: u64,
+    deep: bool,
+) -> io::Result<()> {
+    let attributes =
+        libc::mount_attr { attr_set: set, attr_clr: clear, propagation: 0, userns_fd: 0 };
+    set_attributes(tree, &attributes, deep)
+}
+
+fn set_attributes(
+    tree: BorrowedFd<'_>,
+    attributes: &libc::mount_attr,
+    deep: bool,
+) -> io::Result<()> {
     let flags = libc::AT_EMPTY_PATH | if deep { libc::AT_RECURSIVE } else { 0 };
     // SAFETY: the path is a string of ours, and `attributes` is as long as said and only read.
     let answer = unsafe {
@@ -103,7 +129,7 @@ pub(super) fn set_mount(
             tree.as_raw_fd(),
             c"".as_ptr(),
             flags,
-            &raw const attributes,
+            std::ptr::from_ref(attributes),
             size_of::<libc::mount_attr>(),
         )
     };
@@ -121,6 +147,22 @@ pub(super) fn close_on_exec() -> io::Result<()> {
 pub(super) fn close_inherited() -> io::Result<()> {
     // SAFETY: nothing has been opened yet, so no owner loses its descriptor.
     done(unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) })
+}
+
+/// Closes what this program inherited beside the three standard descriptors and these. Called first of all, while
+/// nothing here owns another descriptor.
+pub(super) fn close_inherited_but(keep: &[RawFd]) -> io::Result<()> {
+    let mut keep: Vec<u32> = keep.iter().filter_map(|fd| u32::try_from(*fd).ok()).collect();
+    keep.sort_unstable();
+    let mut first = 3;
+    for fd in keep.into_iter().chain([u32::MAX]) {
+        if first < fd {
+            // SAFETY: nothing but what is kept has been opened yet, so no owner loses its descriptor.
+            done(unsafe { libc::syscall(libc::SYS_close_range, first, fd.saturating_sub(1), 0) })?;
+        }
+        first = first.max(fd.saturating_add(1));
+    }
+    Ok(())
 }
 
 /// Switches the loopback device of this network namespace on.

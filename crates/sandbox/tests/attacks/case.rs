@@ -120,17 +120,21 @@ impl Case {
         self
     }
 
-    /// Runs it three times.
+    /// Runs it five times.
     pub(crate) fn check(self) {
         self.check_as(&User::all());
     }
 
-    /// Runs the control, and then the sandbox as each of these.
+    /// Runs the control, and then the sandbox as each of these, on the machine and inside the confined kernel.
     pub(crate) fn check_as(self, users: &[User]) {
         // First, since without it nothing else means anything.
         self.check_control();
         for user in users {
-            self.check_sandbox(*user);
+            self.check_sandbox(*user, Around::Machine);
+            // A confined kernel has no terminal, and nothing open that it could leak.
+            if self.drive.leaked.is_empty() && !self.drive.terminal {
+                self.check_sandbox(*user, Around::Confined);
+            }
         }
     }
 
@@ -142,13 +146,13 @@ impl Case {
         scene
     }
 
-    fn check_sandbox(&self, user: User) {
+    fn check_sandbox(&self, user: User, around: Around) {
         let scene = self.scene(user);
         let ears = self.ears(&scene);
         let (before, host, clock) = (scene.digest(), Host::now(&scene), started());
         let mut victim = Bystander::new(user);
-        let seen = drive(&scene, user, &self.drive(&scene, &victim));
-        let context = format!("in the sandbox as {user:?}: {seen:?}");
+        let seen = drive_in(&scene, user, &self.drive(&scene, &victim), around);
+        let context = format!("in the sandbox as {user:?} ({around:?}): {seen:?}");
         assert_eq!(host, Host::now(&scene), "breach: the host has changed, {context}");
         assert_eq!(seen.error, None, "the sandbox did not run, {context}");
         if !self.silent {
@@ -299,23 +303,53 @@ fn compare<'a>(
     }
 }
 
+/// What a sandbox is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Around {
+    /// Nothing.
+    Machine,
+    /// The kernel's own confinement.
+    Confined,
+}
+
 /// Runs an attack in a sandbox that this user starts.
 pub(crate) fn drive(scene: &Scene, user: User, drive: &Drive) -> Seen {
-    let mut child = start(scene, user, "drive");
+    drive_in(scene, user, drive, Around::Machine)
+}
+
+fn drive_in(scene: &Scene, user: User, drive: &Drive, around: Around) -> Seen {
+    let mut child = match around {
+        Around::Machine => start(scene, user, &["drive"]),
+        Around::Confined => start(scene, user, &["confine", &confine(scene)]),
+    };
     ask(&mut child, drive);
     finish(child)
 }
 
+/// What the tester is told to drive a sandbox as a confined kernel would.
+fn confine(scene: &Scene) -> String {
+    let spec = serde_json::json!({
+        "project": scene.path().join("project"),
+        "writable": [scene.path().join("state")],
+        "home": scene.path().join("home"),
+        "shown": [],
+        "run": [scene.tester(), "drive"],
+    });
+    let file = scene.path().join("confine.json");
+    std::fs::write(&file, spec.to_string()).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
 /// Starts a driving process that is to be watched.
 pub(crate) fn driven(scene: &Scene, user: User, drive: &Drive) -> Child {
-    let mut child = start(scene, user, "drive");
+    let mut child = start(scene, user, &["drive"]);
     ask(&mut child, drive);
     child
 }
 
 /// Runs an attack where nothing stops it.
 pub(crate) fn control(scene: &Scene, user: User, control: &Control) -> Seen {
-    let mut child = start(scene, user, "control");
+    let mut child = start(scene, user, &["control"]);
     let mut text = serde_json::to_vec(control).unwrap();
     text.push(b'\n');
     let mut input = child.stdin.take().unwrap();
@@ -339,9 +373,9 @@ fn map_two(child: &mut Child, input: &mut impl std::io::Write) {
     input.write_all(b"x").unwrap();
 }
 
-fn start(scene: &Scene, user: User, what: &str) -> Child {
+fn start(scene: &Scene, user: User, what: &[&str]) -> Child {
     user.command(&scene.tester())
-        .arg(what)
+        .args(what)
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
         .env("HOME", scene.path().join("home"))

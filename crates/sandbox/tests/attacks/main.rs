@@ -1,8 +1,8 @@
 //! The attack battery: real programs that try to get out, each judged from outside.
 //!
-//! Every case runs three times. In the sandbox, started by root and by an ordinary user: there the attack
-//! must be stopped, which is seen on the host (files, listeners, processes, terminals), and must get the
-//! answer that is written down here. And once as a control, in namespaces of its own without the layer that
+//! Every case runs five times. In the sandbox, started by root and by an ordinary user, each on the machine and inside the
+//! kernel's own confinement: there the attack must be stopped, which is seen on the host (files, listeners, processes,
+//! terminals), and must get the answer that is written down here. And once as a control, in namespaces of its own without the layer that
 //! stops it: there the same attack must succeed, or the case fails as a dead probe.
 //!
 //! A row is *what is tried, the answer in the sandbox, the answer in the control*. `|` separates answers

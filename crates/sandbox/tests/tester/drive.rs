@@ -37,7 +37,7 @@ pub(crate) fn run(drive: Drive) {
     println!("{}", serde_json::to_string(&seen).unwrap());
 }
 
-fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     match error.source() {
         Some(source) => format!("{error}: {}", chain(source)),
         None => error.to_string(),
@@ -48,7 +48,7 @@ fn attacked(drive: &Drive) -> Result<Seen, RuntimeError> {
     let tester = drive.scene.join("bin/tester");
     let native = Native::open(NativeOptions {
         program: tester.clone(),
-        state: drive.scene.join("state"),
+        state: drive.scene.join("state/sandboxes"),
         path: Vec::new(),
         env: Vec::new(),
     })?;

@@ -13,6 +13,8 @@
 )]
 
 mod attack;
+mod confine;
+mod confined;
 mod control;
 mod drive;
 mod guest;
@@ -29,6 +31,7 @@ fn main() -> ExitCode {
         Some("attack") => attack::run(&args[1..]),
         Some("drive") => drive::run(asked()),
         Some("control") => control::run(asked()),
+        Some("confine") => return confine::run(args.get(1).expect("a file")),
         Some("report") => return guest::report().into(),
         other => panic!("the tester knows no `{other:?}`"),
     }

@@ -11,10 +11,11 @@ use fluffy_workflow::{Access, Mode};
 use self::ground::Ground;
 use self::language::Language;
 use crate::args::DemoArgs;
-use crate::commands::run::{Caps, Drive, Manner, RunRequest, Stage, watched};
-use crate::drive::Scene;
+use crate::commands::kernel_stop::stop_kernel;
+use crate::commands::run::{Caps, Manner, RunRequest, Stage, drive, watched};
 use crate::environment::Environment;
 use crate::explain::{CliError, DONE, FAILED};
+use crate::interrupt::Stop;
 use crate::output::{Output, Tone};
 use crate::place::Place;
 use crate::providers::{Choice, ProviderSpec};
@@ -31,7 +32,7 @@ pub(crate) fn run(
     environment: &Environment,
     args: &DemoArgs,
     output: &mut Output,
-    drive: Drive<'_>,
+    stop: &Stop,
 ) -> Result<u8, CliError> {
     let ground = Ground::fresh(environment)?;
     let place = Place::of(Some(&ground.project), environment)?;
@@ -39,13 +40,12 @@ pub(crate) fn run(
     ground.lay(language)?;
     let has_git = ground.commit(&place, environment)?;
     introduce(language, &ground, has_git, output)?;
-    let code = watched(
-        Manner { json: false, said: Said::Yes, stage: Stage::Stdout },
-        environment,
-        &|observer, reviewer| {
-            drive(&request(&ground), &Scene { place: &place, environment, observer, reviewer })
-        },
-    )?;
+    let manner = Manner { json: false, said: Said::Yes, stage: Stage::Stdout };
+    let code = watched(manner, environment, stop, &|watched| {
+        drive(&request(&ground), &place, environment, watched)
+    })?;
+    // Nobody comes back to this project's kernel.
+    stop_kernel(&place, environment)?;
     if code != DONE {
         return Ok(code);
     }

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use clap::Parser;
+use fluffy_base::Observer;
 use fluffy_sandbox::RuntimeError;
 
 use super::*;
@@ -17,7 +18,8 @@ struct Typed {
 fn request(words: &[&str]) -> Result<RunRequest, CliError> {
     let words: Vec<OsString> = ["run"].iter().chain(words).map(OsString::from).collect();
     let typed = Typed::try_parse_from(words).unwrap();
-    RunRequest::of(&typed.args, &mut tempfile::tempfile().unwrap())
+    let settings = Settings::of_person(&Environment::default())?;
+    RunRequest::of(&typed.args, settings, &mut tempfile::tempfile().unwrap())
 }
 
 #[test]
@@ -51,24 +53,6 @@ fn cli_3_wrong_input_is_told_with_reason_and_fix_and_code_2() {
     check_usage(&["--provider", "replay:x", "--max-cost", "a lot", "a"], what, "fluffy help");
 }
 
-#[test]
-fn a_cost_is_exact() {
-    for (text, expected) in [
-        ("1", Some(1_000_000)),
-        ("0.5", Some(500_000)),
-        ("0.000001", Some(1)),
-        ("12.345678", Some(12_345_678)),
-        ("1.", Some(1_000_000)),
-    ] {
-        assert_eq!(micros(text).ok(), expected, "{text}");
-    }
-    for text in
-        ["", "0", "0.0", ".5", "-1", "+1", "1e3", "0.0000001", "1,5", "99999999999999999999"]
-    {
-        assert!(micros(text).is_err(), "{text}");
-    }
-}
-
 fn ending() -> Ending {
     let text = |text: &str| text.to_owned();
     Ending { what: text("it stopped"), why: text("because"), fix: text("do this") }
@@ -96,10 +80,11 @@ impl Observer for Noticed {
 type End<'a> = &'a dyn Fn() -> Result<Outcome, CliError>;
 
 fn ended(outcome: impl Fn() -> Result<Outcome, CliError>) -> (u8, Vec<Event>) {
-    let noticed = Arc::new(Noticed::default());
+    let noticed = Noticed::default();
     let look = Look { colour: false, screen: None };
-    let person = Box::new(AtTerminal);
-    let code = reviewed(Said::No, noticed.clone(), person, look, &|_, _| outcome());
+    let reviewer = TaskReviewer::new(Said::No, Box::new(AtTerminal), look);
+    let watched = Watched { observer: &noticed, reviewer: &reviewer, stop: &Stop::default() };
+    let code = told(watched, &|_| outcome());
     let events = std::mem::take(&mut *noticed.0.lock().unwrap());
     (code, events)
 }

@@ -159,8 +159,8 @@ fn task() -> Vec<Event> {
         state("code_writing"),
         Event::MergeCompleted {
             files: vec![
-                MergedFile { path: "tests/edges.test.js".to_owned(), change: "added" },
-                MergedFile { path: "src/text.js".to_owned(), change: "modified" },
+                MergedFile { path: "tests/edges.test.js".to_owned(), change: "added".to_owned() },
+                MergedFile { path: "src/text.js".to_owned(), change: "modified".to_owned() },
             ],
             commit: Some("1a2b3c4".to_owned()),
         },
@@ -246,7 +246,7 @@ fn hostile() -> Vec<Event> {
         },
         Event::ReviewAnswered { id: HOSTILE.to_owned(), approved: true, by: HOSTILE.to_owned() },
         Event::MergeCompleted {
-            files: vec![MergedFile { path: HOSTILE.to_owned(), change: "added" }],
+            files: vec![MergedFile { path: HOSTILE.to_owned(), change: "added".to_owned() }],
             commit: Some(HOSTILE.to_owned()),
         },
         Event::TaskFailed {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::hearing::Hearing;
 use super::{Line, Scene, Scripted, Vendor, key, lines};
+use crate::program::kill_working;
 use crate::task::lab::{Lab, Language};
 
 fn check_whole(vendor: Vendor, language: Language) {
@@ -114,6 +115,7 @@ fn killed_at(scene: &Scene, vendor: Vendor, state: &str) -> Vec<Value> {
     for line in BufReader::new(child.stdout.take().unwrap()).lines() {
         let Ok(event) = serde_json::from_str::<Value>(&line.unwrap()) else { break };
         if event["type"] == "state.changed" && event["to"] == state {
+            kill_working(&scene.lab.user);
             child.kill().unwrap();
         }
         events.push(event);

@@ -272,7 +272,7 @@ pub(crate) fn complete() -> Value {
 }
 
 impl Run {
-    fn of(answer: Answer) -> Self {
+    pub(crate) fn of(answer: Answer) -> Self {
         Self { events: answer.json_lines(), code: answer.code, err: answer.err }
     }
 

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use super::lab::{Lab, Language, say, write};
-use crate::program::Answer;
+use crate::program::{Answer, kill_working};
 
 /// Runs a task until an event says so, and kills it.
 fn killed_at(lab: &Lab, turns: &[Value], at: impl Fn(&Value) -> bool) -> bool {
@@ -16,6 +16,7 @@ fn killed_at(lab: &Lab, turns: &[Value], at: impl Fn(&Value) -> bool) -> bool {
     for line in BufReader::new(child.stdout.take().unwrap()).lines() {
         let Ok(event) = serde_json::from_str::<Value>(&line.unwrap()) else { break };
         if !was && at(&event) {
+            kill_working(&lab.user);
             child.kill().unwrap();
             was = true;
         }
@@ -24,7 +25,7 @@ fn killed_at(lab: &Lab, turns: &[Value], at: impl Fn(&Value) -> bool) -> bool {
     was
 }
 
-fn resumed(lab: &Lab) -> Answer {
+pub(crate) fn resumed(lab: &Lab) -> Answer {
     let provider = format!("replay:{}", lab.user.project.path("transcript.jsonl").display());
     let mut command = lab.command(&[], &lab.good_turns());
     let path = command.get_envs().find(|(name, _)| *name == "PATH").unwrap().1.unwrap().to_owned();

@@ -10,6 +10,7 @@
 mod files;
 mod find;
 mod group;
+mod nest;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +23,7 @@ use std::path::{Path, PathBuf};
 
 use self::find::{Mount, Version};
 pub(crate) use self::group::{Entrances, Group};
+pub(crate) use self::nest::Nest;
 use crate::limits::Limits;
 
 /// How deep groups of killed kernels are looked for.

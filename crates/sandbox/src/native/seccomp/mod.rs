@@ -14,6 +14,7 @@
 mod allowed;
 mod call;
 mod guarded;
+mod kernel;
 mod refused;
 #[cfg(test)]
 mod tests;
@@ -28,6 +29,7 @@ use seccompiler::{
 use self::allowed::ALLOWED;
 use self::call::{Test, When};
 use self::guarded::{Guard, Guarded};
+pub(crate) use self::kernel::compile_kernel;
 use self::refused::{ABSENT, REFUSED};
 use crate::profile::Profile;
 
@@ -56,6 +58,9 @@ pub(crate) enum SeccompError {
     /// The tables make too large a filter.
     #[error("seccomp profile `{0}` is too large for the kernel")]
     TooLarge(Profile),
+    /// The kernel's own filter cannot be made.
+    #[error("the kernel's own seccomp filter cannot be compiled")]
+    Kernel(#[source] seccompiler::BackendError),
     /// The kernel did not take it.
     #[error("the seccomp filter cannot be installed")]
     Install(#[from] seccompiler::Error),
@@ -113,7 +118,7 @@ fn answering(profile: Profile, errno: u32) -> Result<BpfProgram, SeccompError> {
     )
     .map_err(failed)?;
     let mut program = absences();
-    program.extend(passes(profile));
+    program.extend(each(&unguarded(profile), libc::SECCOMP_RET_ALLOW));
     program.extend(BpfProgram::try_from(filter).map_err(failed)?);
     if program.len() > MOST_INSTRUCTIONS {
         return Err(SeccompError::TooLarge(profile));
@@ -130,19 +135,19 @@ fn unguarded(profile: Profile) -> BTreeSet<u32> {
     calls.filter_map(|call| call.number.and_then(|number| u32::try_from(number).ok())).collect()
 }
 
-/// Lets those pass, whole ranges of numbers at a time. A filter that compared them one by one would be ten
-/// times as long, and the kernel tries a new filter on every number there is.
-fn passes(profile: Profile) -> BpfProgram {
+/// Answers these calls in one way, whole ranges of numbers at a time. A filter that compared them one by one would be
+/// ten times as long, and the kernel tries a new filter on every number there is.
+fn each(numbers: &BTreeSet<u32>, answer: u32) -> BpfProgram {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
-    for number in unguarded(profile) {
+    for number in numbers.iter().copied() {
         match ranges.last_mut() {
             Some((_, last)) if *last + 1 == number => *last = number,
             _ => ranges.push((number, number)),
         }
     }
-    let pass = instruction(libc::BPF_RET, 0, 0, libc::SECCOMP_RET_ALLOW);
+    let answer = instruction(libc::BPF_RET, 0, 0, answer);
     let range = |(first, last)| {
-        [jump(libc::BPF_JGT, last, 2, 0), jump(libc::BPF_JGE, first, 0, 1), pass.clone()]
+        [jump(libc::BPF_JGT, last, 2, 0), jump(libc::BPF_JGE, first, 0, 1), answer.clone()]
     };
     ranges.into_iter().flat_map(range).collect()
 }
@@ -189,13 +194,18 @@ impl Guarded {
 /// What comes before the rules: `ENOSYS` for what the tables do not know and for what they call absent.
 /// A call of another architecture ends the process.
 fn absences() -> BpfProgram {
-    const NUMBER: u32 = 0;
-    const MACHINE: u32 = 4;
     let absent: Vec<u32> = ABSENT
         .iter()
         .flat_map(|refusal| refusal.calls)
         .filter_map(|call| call.number.and_then(|number| u32::try_from(number).ok()))
         .collect();
+    before(&absent)
+}
+
+/// What comes before every filter's own rules, with these calls taken for absent.
+fn before(absent: &[u32]) -> BpfProgram {
+    const NUMBER: u32 = 0;
+    const MACHINE: u32 = 4;
     // A handful, so that no jump is further than its 255.
     let count = u8::try_from(absent.len()).unwrap_or(u8::MAX);
     let mut program = vec![
@@ -206,7 +216,7 @@ fn absences() -> BpfProgram {
         // The numbers of x32 are far above, and so is what a kernel takes for a negative number.
         jump(libc::BPF_JGT, NEWEST, count.saturating_add(1), 0),
     ];
-    for (left, number) in (0..count).rev().zip(absent) {
+    for (left, number) in (0..count).rev().zip(absent.iter().copied()) {
         program.push(jump(libc::BPF_JEQ, number, left.saturating_add(1), 0));
     }
     program.push(instruction(libc::BPF_JMP | libc::BPF_JA, 0, 0, 1));

@@ -5,9 +5,11 @@ mod kernel;
 mod leaks;
 mod mounts;
 mod network;
+mod outward;
 mod process;
 mod resources;
 mod terminal;
+mod work;
 
 use std::io;
 
@@ -42,9 +44,11 @@ fn by_name(name: &str) -> Attack {
         leaks::ATTACKS,
         mounts::ATTACKS,
         network::ATTACKS,
+        outward::ATTACKS,
         process::ATTACKS,
         resources::ATTACKS,
         terminal::ATTACKS,
+        work::ATTACKS,
     ];
     let found = all.iter().flat_map(|some| some.iter()).find(|(known, _)| *known == name);
     found.unwrap_or_else(|| panic!("there is no attack `{name}`")).1

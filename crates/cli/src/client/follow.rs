@@ -1,0 +1,273 @@
+//! Follows a piece of work to its end, through lost connections and a lost kernel.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fluffy_base::{Event, Fault, FaultCode, Message, Observer, SystemWaiter, Waiter as _};
+use fluffy_kernel::CallError;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::{Line, Link, refused, told, unanswered};
+use crate::commands::run::{Done, Outcome};
+use crate::drive::stored;
+use crate::explain::CliError;
+use crate::interrupt::Stop;
+use crate::review::TaskReviewer;
+use crate::wire::{
+    self, Attach, End, Ended, Joined, ReviewRequest, ReviewResponse, Submission, Told, Work,
+};
+
+/// How often a session goes on after its kernel was lost.
+const RESTARTS: u32 = 3;
+/// How often work is handed over before a kernel that is about to end is taken for one that does not.
+const ENDING: u32 = 250;
+const PAUSE_MS: u64 = 20;
+
+/// Whoever watches and answers.
+pub(crate) struct Watched<'a> {
+    pub(crate) observer: &'a dyn Observer,
+    pub(crate) reviewer: &'a TaskReviewer,
+    pub(crate) stop: &'a Stop,
+}
+
+/// Follows one piece of work.
+pub(crate) struct Follower<'a> {
+    link: &'a Link<'a>,
+    watched: Watched<'a>,
+    /// The connection of the moment, for whoever wants to end the work.
+    line: Arc<Mutex<Option<Line>>>,
+    run: u64,
+    last: u64,
+    session: Option<String>,
+    restarts: u32,
+    /// Whether what is under way without a driver is driven on as it is.
+    joins: bool,
+}
+
+/// What follows from a message.
+enum Heard {
+    Nothing,
+    End(End),
+    Lost,
+}
+
+impl<'a> Follower<'a> {
+    /// A follower of what is done by the kernel at the end of a link.
+    pub(crate) fn new(link: &'a Link<'a>, watched: Watched<'a>) -> Self {
+        let line = Arc::default();
+        Self { link, watched, line, run: 0, last: 0, session: None, restarts: 0, joins: false }
+    }
+
+    /// The same, which drives a session on as it is if it is still under way: its client was lost.
+    #[must_use]
+    pub(crate) fn joining(mut self, joins: bool) -> Self {
+        self.joins = joins;
+        self
+    }
+
+    /// Has something done; gives its end.
+    pub(crate) fn carry_out(mut self, mut submission: Submission) -> Result<End, CliError> {
+        if let Work::Resume { session } | Work::Act { session, .. } = &submission.work {
+            self.session = Some(session.clone());
+        }
+        let mut line = self.hand_over(&submission)?;
+        let current = Arc::clone(&self.line);
+        self.watched.stop.calls(move |_| {
+            let line = current.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            // Where the connection is gone, the kernel ends the work by itself.
+            let _asked = line.map(|line| line.call::<Value>(wire::CANCEL, &json!({})));
+        });
+        loop {
+            match self.listen(&line)? {
+                Heard::End(end) => return Ok(end),
+                Heard::Nothing => {}
+                Heard::Lost => match self.regain(&line, &mut submission)? {
+                    Regained::Line(again) => line = again,
+                    Regained::End(end) => return Ok(end),
+                },
+            }
+        }
+    }
+
+    /// Watches what another client drives; gives its end.
+    pub(crate) fn watch(mut self, session: Option<String>) -> Result<End, CliError> {
+        self.session = session;
+        let mut line = self.link.existing()?.ok_or_else(nothing_under_way)?;
+        self.look_on(&line)?;
+        loop {
+            match self.listen(&line)? {
+                Heard::End(end) => return Ok(end),
+                Heard::Nothing => {}
+                Heard::Lost => line = self.look_on_again(&line)?,
+            }
+        }
+    }
+
+    fn look_on(&mut self, line: &Line) -> Result<(), CliError> {
+        let (session, after) = (self.session.clone(), self.last);
+        let attach = Attach { session, run: None, after, drive: false };
+        let joined: Joined = line.call(wire::ATTACH, &attach).map_err(told)?;
+        self.run = joined.run;
+        Ok(())
+    }
+
+    /// Whoever drives has it go on, with another kernel if need be: then it is told from its new beginning.
+    fn look_on_again(&mut self, lost: &Line) -> Result<Line, CliError> {
+        let mut last = nothing_under_way();
+        for _ in 0..ENDING {
+            SystemWaiter.wait(PAUSE_MS, &|| false);
+            let Some(line) = self.link.existing()? else { continue };
+            let is_new = line.kernel != lost.kernel;
+            if is_new {
+                self.last = 0;
+            }
+            match self.look_on(&line) {
+                Ok(()) => {
+                    if is_new {
+                        self.restarts += 1;
+                        let attempt = self.restarts;
+                        self.watched.observer.notice(Event::KernelRestarted { attempt });
+                    }
+                    return Ok(line);
+                }
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    /// Has the project's kernel take the work, another one if the first is about to end.
+    fn hand_over(&mut self, submission: &Submission) -> Result<Line, CliError> {
+        let mut attempt = 0;
+        loop {
+            let line = self.link.connect()?;
+            let error = match self.join(&line).map_or_else(|| line.submit(submission), Ok) {
+                Ok(joined) => {
+                    (self.run, self.last) = (joined.run, 0);
+                    self.now_at(&line);
+                    return Ok(line);
+                }
+                Err(error) => error,
+            };
+            attempt += 1;
+            let ends = matches!(&error, CallError::Gone(_)) && submission.work.may_be_repeated()
+                || matches!(&error, CallError::Fault(fault) if fault.code == FaultCode::Stopping);
+            if !ends || attempt > ENDING {
+                return Err(told(error));
+            }
+            SystemWaiter.wait(PAUSE_MS, &|| false);
+        }
+    }
+
+    /// Takes a session over that is under way without a driver.
+    fn join(&self, line: &Line) -> Option<Joined> {
+        let session = self.session.clone().filter(|_| self.joins)?;
+        let attach = Attach { session: Some(session), run: None, after: 0, drive: true };
+        line.call::<Joined>(wire::ATTACH, &attach).ok().filter(|joined| joined.drives)
+    }
+
+    fn now_at(&self, line: &Line) {
+        *self.line.lock().unwrap_or_else(PoisonError::into_inner) = Some(line.clone());
+    }
+
+    /// The next message, and what follows from it.
+    fn listen(&mut self, line: &Line) -> Result<Heard, CliError> {
+        let (method, params) = match line.client.receive(None) {
+            Ok(Some(Message::Event { method, params })) => (method, params),
+            Ok(_) => return Ok(Heard::Nothing),
+            Err(_lost) => return Ok(Heard::Lost),
+        };
+        match method.as_str() {
+            wire::STREAM => {
+                let told: Told = understood(params)?;
+                if told.run == self.run && told.seq > self.last {
+                    self.last = told.seq;
+                    if let Event::SessionStarted { session_id, .. } = &told.event {
+                        self.session = Some(session_id.clone());
+                    }
+                    self.watched.observer.notice(told.event);
+                }
+            }
+            wire::REVIEW => {
+                let ReviewRequest { run, id, asked } = understood(params)?;
+                let reply = self.watched.reviewer.answer(&asked);
+                let response = ReviewResponse { run, id, reply };
+                // An answer that is too late has been decided without it.
+                let _late = line.call::<Value>(wire::REVIEWED, &response);
+            }
+            wire::COMPLETE | wire::ERROR => {
+                let ended: Ended = understood(params)?;
+                if ended.run == self.run {
+                    return Ok(Heard::End(ended.end));
+                }
+            }
+            _ => {}
+        }
+        Ok(Heard::Nothing)
+    }
+
+    /// The connection is gone: to the same kernel another one is made, and with a new one the session goes on.
+    fn regain(&mut self, lost: &Line, submission: &mut Submission) -> Result<Regained, CliError> {
+        lost.client.close();
+        let line = self.link.connect()?;
+        if line.kernel == lost.kernel {
+            let attach =
+                Attach { session: None, run: Some(self.run), after: self.last, drive: true };
+            let joined: Joined = line.call(wire::ATTACH, &attach).map_err(told)?;
+            if !joined.drives {
+                return Err(unanswered("another client drives the session now"));
+            }
+            self.now_at(&line);
+            if self.watched.stop.is_wanted() {
+                // It did not get there before.
+                let _asked = line.call::<Value>(wire::CANCEL, &json!({}));
+            }
+            return Ok(Regained::Line(line));
+        }
+        if self.watched.stop.is_wanted() {
+            return Ok(Regained::End(End::Task(Outcome::Cancelled)));
+        }
+        if !submission.work.may_be_repeated() {
+            return Err(unanswered(
+                "its process ended; whether it was done, `fluffy session show` tells",
+            ));
+        }
+        self.restarts += 1;
+        if self.restarts > RESTARTS {
+            return Err(unanswered("its process ended again and again"));
+        }
+        if let (Some(session), true) = (&self.session, submission.driver.is_some()) {
+            let stored = stored(self.link.place, session)?;
+            if let Some(summary) = stored.done() {
+                return Ok(Regained::End(End::Task(Outcome::Completed(Done {
+                    summary: summary.to_owned(),
+                    files_changed: stored.merged(),
+                    turns: stored.turns.len() as u64,
+                    ledger_root: String::new(),
+                }))));
+            }
+            submission.work = Work::Resume { session: session.clone() };
+        }
+        self.watched.observer.notice(Event::KernelRestarted { attempt: self.restarts });
+        self.hand_over(submission).map(Regained::Line)
+    }
+}
+
+/// There is nothing to watch.
+fn nothing_under_way() -> CliError {
+    refused(Fault {
+        code: FaultCode::NotFound,
+        message: "no session is under way in this project".to_owned(),
+        retryable: false,
+    })
+}
+
+/// What became of a lost connection.
+enum Regained {
+    Line(Line),
+    End(End),
+}
+
+fn understood<T: DeserializeOwned>(params: Value) -> Result<T, CliError> {
+    serde_json::from_value(params).map_err(|error| unanswered(&error.to_string()))
+}

@@ -1,0 +1,312 @@
+//! What a client and the kernel's process say to each other about a project's work.
+//!
+//! The transport is `fluffy_kernel::ipc`; here are the methods and the values that they carry.
+//!
+//! **Invariant.** What a client says of itself decides nothing. It says what a person wants; who it is, whether a person can
+//! be behind it and what may be done is found out in the kernel's process.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use fluffy_base::Event;
+use fluffy_kernel::IdentityOverrides;
+use fluffy_workflow::{Access, Mode};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::commands::run::{Caps, Outcome};
+use crate::environment::Environment;
+use crate::explain::{CliError, Explained};
+use crate::providers::ModelSource;
+use crate::review::{Asked, Reply};
+
+/// Begins a piece of work; whoever asks drives it.
+pub(crate) const SUBMIT: &str = "task.submit";
+/// A piece of what is too long for one message, before it is submitted.
+pub(crate) const PART: &str = "task.part";
+/// Ends the work that the peer drives.
+pub(crate) const CANCEL: &str = "task.cancel";
+/// What happened in it.
+pub(crate) const STREAM: &str = "task.stream";
+/// It came to its end.
+pub(crate) const COMPLETE: &str = "task.complete";
+/// It could not be carried out.
+pub(crate) const ERROR: &str = "task.error";
+/// A person is asked.
+pub(crate) const REVIEW: &str = "review.request";
+/// What they said.
+pub(crate) const REVIEWED: &str = "review.response";
+/// Watches what is under way, or goes on driving it.
+pub(crate) const ATTACH: &str = "session.attach";
+/// Halts the kernel of what is under way.
+pub(crate) const HALT: &str = "kernel.halt";
+/// Ends the kernel's process if nothing is under way.
+pub(crate) const STOP: &str = "kernel.stop";
+
+/// The longest piece of a transcript in one message.
+pub(crate) const PART_BYTES: usize = 4 << 20;
+
+/// A piece of work, and what it needs of whoever wants it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Submission {
+    /// What is to be done.
+    pub(crate) work: Work,
+    /// Who drives it, where a model does.
+    pub(crate) driver: Option<Driver>,
+    /// What the client's process was given.
+    pub(crate) surroundings: Surroundings,
+}
+
+/// Who drives a task, and how far.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Driver {
+    /// The model.
+    pub(crate) model: ModelSource,
+    /// Where it has to stop.
+    pub(crate) caps: Caps,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Work {
+    /// A new task.
+    Begin {
+        /// What the person said.
+        task: String,
+        /// How strictly to work.
+        mode: Mode,
+        /// Whether anything may be written.
+        access: Access,
+        /// Files to be kept before the model's eyes.
+        pins: Vec<String>,
+    },
+    /// A session goes on.
+    Resume {
+        /// Which.
+        session: String,
+    },
+    /// A person looks at a session or takes something back.
+    Act {
+        /// Which.
+        session: String,
+        /// What they do.
+        act: Act,
+    },
+}
+
+impl Work {
+    /// Whether doing it twice is doing it once: where the answer was lost, it may have been done.
+    pub(crate) fn may_be_repeated(&self) -> bool {
+        !matches!(self, Self::Act { act: Act::Undo, .. })
+    }
+}
+
+/// What a person does to a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Act {
+    /// Sees what it would change.
+    Diff,
+    /// Takes the last step back.
+    Undo,
+    /// Takes every step after this one back.
+    Rewind(u64),
+    /// Sets its mode.
+    Mode(Mode),
+    /// Measures its coverage against the baseline.
+    Budget,
+    /// Gives it up.
+    GiveUp,
+}
+
+/// What the client's process was given, as far as it matters to the work.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Surroundings {
+    /// The search path.
+    path: Option<Bytes>,
+    /// The home directory, and where the user's own settings lie.
+    home: Option<Bytes>,
+    settings_in: Option<Bytes>,
+    /// Which files the user's settings are: a kernel sees those that were there when its walls closed.
+    personal: Vec<Option<FileIdentity>>,
+    /// Who the user says they are to git.
+    git_identity: IdentityOverrides,
+    /// The variables that are settings of ours.
+    settings: Vec<(String, Bytes)>,
+}
+
+impl Surroundings {
+    /// Those of this process.
+    pub(crate) fn of(environment: &Environment) -> Self {
+        let path = environment.path.as_ref().map(|path| Bytes(path.as_bytes().to_vec()));
+        let text = |text: &OsString| Bytes(text.as_bytes().to_vec());
+        let settings = environment.settings.iter().map(|(name, it)| (name.clone(), text(it)));
+        let dir = |dir: &Option<PathBuf>| {
+            dir.as_ref().map(|dir| Bytes(dir.as_os_str().as_bytes().to_vec()))
+        };
+        Self {
+            path,
+            home: dir(&environment.home),
+            settings_in: dir(&environment.config_dir()),
+            personal: environment.personal_files().iter().map(|path| identity(path)).collect(),
+            git_identity: environment.git_identity.clone(),
+            settings: settings.collect(),
+        }
+    }
+
+    /// Whether a kernel with this environment sees what it needs: it was shown what one search path and one home have.
+    pub(crate) fn fit(&self, own: &Self) -> bool {
+        let parts = |it: &Self| {
+            (it.path.clone(), it.home.clone(), it.settings_in.clone(), it.personal.clone())
+        };
+        parts(self) == parts(own)
+    }
+
+    /// The kernel's own environment with these in it.
+    pub(crate) fn within(&self, own: &Environment) -> Environment {
+        Environment {
+            path: self.path.clone().map(|Bytes(path)| OsString::from_vec(path)),
+            git_identity: self.git_identity.clone(),
+            settings: self
+                .settings
+                .iter()
+                .map(|(name, Bytes(text))| (name.clone(), OsString::from_vec(text.clone())))
+                .collect(),
+            ..own.parts()
+        }
+    }
+}
+
+/// What tells a file from the one that takes its place: device, number, time of its last change and size.
+type FileIdentity = (u64, u64, i64, i64, u64);
+
+fn identity(path: &Path) -> Option<FileIdentity> {
+    let found = std::fs::metadata(path).ok()?;
+    Some((found.dev(), found.ino(), found.mtime(), found.mtime_nsec(), found.size()))
+}
+
+/// What [`SUBMIT`] and [`ATTACH`] are answered with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Joined {
+    /// The run that is watched.
+    pub(crate) run: u64,
+    /// Whether the peer drives it.
+    pub(crate) drives: bool,
+}
+
+/// What [`ATTACH`] asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Attach {
+    /// The session, or whichever is under way.
+    pub(crate) session: Option<String>,
+    /// The run, where it is known.
+    pub(crate) run: Option<u64>,
+    /// What was seen already, up to this number.
+    pub(crate) after: u64,
+    /// Whether the peer wants to drive it, if nobody does.
+    pub(crate) drive: bool,
+}
+
+/// One event, numbered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Told {
+    /// Of which run.
+    pub(crate) run: u64,
+    /// The how many-th.
+    pub(crate) seq: u64,
+    /// What happened.
+    pub(crate) event: Event,
+}
+
+/// A question to whoever drives.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReviewRequest {
+    /// Of which run.
+    pub(crate) run: u64,
+    /// Which question.
+    pub(crate) id: String,
+    /// What is asked.
+    pub(crate) asked: Asked,
+}
+
+/// An answer to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReviewResponse {
+    /// Of which run.
+    pub(crate) run: u64,
+    /// Which question.
+    pub(crate) id: String,
+    /// What was said.
+    pub(crate) reply: Reply,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Ended {
+    /// Which.
+    pub(crate) run: u64,
+    /// How.
+    pub(crate) end: End,
+}
+
+/// How a piece of work ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum End {
+    /// A task, like this.
+    Task(Outcome),
+    /// What a person did, with what is to be shown.
+    Done(Bytes),
+    /// Not at all.
+    Error(Explained),
+}
+
+impl End {
+    /// How a task ended.
+    pub(crate) fn task(self) -> Result<Outcome, CliError> {
+        match self {
+            Self::Task(outcome) => Ok(outcome),
+            Self::Done(_) => Err(CliError::Told(Explained::confused())),
+            Self::Error(explained) => Err(CliError::Told(explained)),
+        }
+    }
+
+    /// What is shown of what a person did.
+    pub(crate) fn shown(self) -> Result<Vec<u8>, CliError> {
+        match self {
+            Self::Done(Bytes(shown)) => Ok(shown),
+            Self::Task(_) => Err(CliError::Told(Explained::confused())),
+            Self::Error(explained) => Err(CliError::Told(explained)),
+        }
+    }
+}
+
+/// Bytes that need not be a text, as one value.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Bytes(pub(crate) Vec<u8>);
+
+impl Serialize for Bytes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&base64::display::Base64Display::new(&self.0, &STANDARD))
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'_, str>::deserialize(deserializer)?;
+        STANDARD.decode(text.as_bytes()).map(Self).map_err(de::Error::custom)
+    }
+}
