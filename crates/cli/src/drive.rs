@@ -116,7 +116,7 @@ impl Scene<'_> {
         let (place, environment) = (self.place, self.environment);
         let runtime = Arc::clone(&self.runtime);
         let settings = Settings::load(place, environment)?;
-        let mut kernel = crate::commands::kernel(place, environment, None)?;
+        let mut kernel = crate::commands::kernel(place, &settings, None)?;
         kernel.reviewer = Some(Box::new(Arc::clone(&self.reviewer)));
         let home = environment.home.clone();
         Ok(SessionConfig {

@@ -255,11 +255,7 @@ impl<'a> Follower<'a> {
 
 /// There is nothing to watch.
 fn nothing_under_way() -> CliError {
-    refused(Fault {
-        code: FaultCode::NotFound,
-        message: "no session is under way in this project".to_owned(),
-        retryable: false,
-    })
+    refused(Fault::new(FaultCode::NotFound, "no session is under way in this project"))
 }
 
 /// What became of a lost connection.

@@ -102,21 +102,12 @@ impl Line {
         method: &str,
         params: &impl Serialize,
     ) -> Result<T, CallError> {
-        let params = serde_json::to_value(params).map_err(|error| {
-            CallError::Fault(Fault {
-                code: FaultCode::BadParams,
-                message: error.to_string(),
-                retryable: false,
-            })
-        })?;
+        let wrong = |code| {
+            move |error: serde_json::Error| CallError::Fault(Fault::new(code, &error.to_string()))
+        };
+        let params = serde_json::to_value(params).map_err(wrong(FaultCode::BadParams))?;
         let answer = self.client.call(method, params, PATIENCE)?;
-        serde_json::from_value(answer).map_err(|error| {
-            CallError::Fault(Fault {
-                code: FaultCode::Malformed,
-                message: error.to_string(),
-                retryable: false,
-            })
-        })
+        serde_json::from_value(answer).map_err(wrong(FaultCode::Malformed))
     }
 
     /// Hands work over.

@@ -4,13 +4,15 @@ use crate::environment::Environment;
 use crate::explain::{CliError, DONE};
 use crate::output::Output;
 use crate::place::{Place, fresh_seed};
+use crate::settings::Settings;
 
 pub(crate) fn run(
     place: &Place,
     environment: &Environment,
     output: &mut Output,
 ) -> Result<u8, CliError> {
-    let kernel = super::boot(super::kernel(place, environment, None)?, output)?;
+    let kernel =
+        super::boot(super::kernel(place, &Settings::load(place, environment)?, None)?, output)?;
     let rotated = kernel.rotate_key(&place.key_file(), fresh_seed()?)?;
     kernel.close()?;
     output

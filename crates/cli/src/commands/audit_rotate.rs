@@ -6,6 +6,7 @@ use crate::environment::Environment;
 use crate::explain::{CliError, DONE, FAILED};
 use crate::output::Output;
 use crate::place::Place;
+use crate::settings::Settings;
 
 /// Opening the ledger does it; this tells what was done.
 pub(crate) fn run(
@@ -14,7 +15,8 @@ pub(crate) fn run(
     output: &mut Output,
 ) -> Result<u8, CliError> {
     place.layout().active()?.ok_or(CliError::NoLedger)?;
-    let kernel = super::boot(super::kernel(place, environment, None)?, output)?;
+    let kernel =
+        super::boot(super::kernel(place, &Settings::load(place, environment)?, None)?, output)?;
     let retained = kernel.ledger_report().retained.clone();
     kernel.close()?;
     tell(place, &retained, output)?;

@@ -14,6 +14,7 @@ use crate::explain::{CliError, DONE, FAILED};
 use crate::output::{Output, Tone};
 use crate::place::Place;
 use crate::providers::{listening, offer};
+use crate::settings::Settings;
 
 /// How much of what a kernel printed is read.
 const MAX_LOG: u64 = 64 << 10;
@@ -177,8 +178,8 @@ fn key(place: &Place) -> Finding {
 
 fn storage(place: &Place, environment: &Environment) -> Finding {
     let name = "ledger storage";
-    let storage = super::retention(place, environment)
-        .and_then(|retention| Ok(Storage::of(&place.layout(), &retention)?));
+    let storage = Settings::load(place, environment)
+        .and_then(|settings| Ok(Storage::of(&place.layout(), &super::retention(&settings))?));
     match storage {
         Ok(storage) => {
             let (state, advice) = match storage.level() {

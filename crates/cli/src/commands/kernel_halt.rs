@@ -11,6 +11,7 @@ use crate::environment::Environment;
 use crate::explain::{CliError, DONE};
 use crate::output::Output;
 use crate::place::Place;
+use crate::settings::Settings;
 use crate::wire;
 
 pub(crate) fn run(
@@ -19,7 +20,10 @@ pub(crate) fn run(
     reason: &str,
     output: &mut Output,
 ) -> Result<u8, CliError> {
-    let kernel = match super::boot(super::kernel(place, environment, None)?, output) {
+    let kernel = match super::boot(
+        super::kernel(place, &Settings::load(place, environment)?, None)?,
+        output,
+    ) {
         Ok(kernel) => kernel,
         Err(CliError::Kernel(KernelError::Ledger(locked @ LedgerError::Locked { .. }))) => {
             return match halt_served(place, environment, reason)? {

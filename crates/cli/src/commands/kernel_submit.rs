@@ -12,6 +12,7 @@ use crate::explain::{CliError, DONE};
 use crate::lines::{Line, read_line};
 use crate::output::Output;
 use crate::place::Place;
+use crate::settings::Settings;
 
 /// The longest request that is read.
 const MAX_REQUEST_BYTES: usize = 16 << 20;
@@ -43,7 +44,8 @@ fn config(
     environment: &Environment,
     args: &SubmitArgs,
 ) -> Result<KernelConfig, CliError> {
-    let mut config = super::kernel(place, environment, args.policy.as_deref())?;
+    let mut config =
+        super::kernel(place, &Settings::load(place, environment)?, args.policy.as_deref())?;
     config.variant = args.variant.variant();
     config.session = if args.new_session { SessionStart::New } else { SessionStart::Continue };
     Ok(config)

@@ -60,8 +60,9 @@ pub(crate) fn run(
     let code = match args.command {
         Command::Run(args) => {
             let (place, stop) = (place()?, Stop::listen()?);
-            tell_storage(&Storage::of(&place.layout(), &retention(&place, environment)?)?, output);
-            run::run(&place, environment, &args, &stop)?
+            let settings = Settings::load(&place, environment)?;
+            tell_storage(&Storage::of(&place.layout(), &retention(&settings))?, output);
+            run::run(&place, environment, settings, &args, &stop)?
         }
         Command::Demo(args) => {
             let stop = Stop::listen()?;
@@ -157,14 +158,14 @@ fn policy(
 /// what of the system lies in the project.
 pub(crate) fn kernel(
     place: &Place,
-    environment: &Environment,
+    settings: &Settings,
     policy_file: Option<&Path>,
 ) -> Result<KernelConfig, CliError> {
     let source = PolicySource::find(place, policy_file)?;
     let registry = Registry::with_builtins()?;
     let kept = place.kept()?;
     let mut config = KernelConfig::new(source.policy, registry, place.layout(), place.key()?);
-    config.retention = retention(place, environment)?;
+    config.retention = retention(settings);
     config.kept = kept;
     config.sessions = Some(place.sessions());
     config.extensions = Box::new(place.rule_files());
@@ -177,18 +178,14 @@ pub(crate) fn kernel(
 }
 
 /// How long entries are kept, and how much room they may take.
-pub(crate) fn retention(
-    place: &Place,
-    environment: &Environment,
-) -> Result<RetentionOptions, CliError> {
-    let settings = Settings::load(place, environment)?;
+pub(crate) fn retention(settings: &Settings) -> RetentionOptions {
     let usual = RetentionOptions::default();
     let size = settings.number("ledger.max_size_mib").map(|size| size.saturating_mul(1 << 20));
-    Ok(RetentionOptions {
+    RetentionOptions {
         retention_days: settings.number("ledger.retention_days").unwrap_or(usual.retention_days),
         max_bytes: size.unwrap_or(usual.max_bytes),
         ..usual
-    })
+    }
 }
 
 /// Says that the ledger's storage fills up, if it does.

@@ -10,6 +10,7 @@ use crate::explain::{CliError, DENIED, DONE, FAILED};
 use crate::output::{Output, Tone};
 use crate::place::{OWN_POLICY, Place};
 use crate::policy_source::{bytes, shown};
+use crate::settings::Settings;
 use crate::terminal::Terminal;
 
 pub(crate) fn run(
@@ -22,7 +23,7 @@ pub(crate) fn run(
     // What is wrong with the file is told by its own name, before anything is recorded.
     PolicyFile::parse_bytes(&shown(&args.file), &content)?;
     let content = String::from_utf8(content).map_err(|_| CliError::NotText(args.file.clone()))?;
-    let mut config = super::kernel(place, environment, None)?;
+    let mut config = super::kernel(place, &Settings::load(place, environment)?, None)?;
     config.reviewer = Some(Box::new(Terminal { yes: args.yes, phrase: args.phrase.clone() }));
     let kernel = super::boot(config, output)?;
     output.flush()?;

@@ -120,10 +120,10 @@ pub(crate) enum Stage {
 pub(crate) fn run(
     place: &Place,
     environment: &Environment,
+    settings: Settings,
     args: &TaskArgs,
     stop: &Stop,
 ) -> Result<u8, CliError> {
-    let settings = Settings::load(place, environment)?;
     let request = RunRequest::of(args, settings, &mut io::stdin().lock())?;
     let file = args.out.as_deref().map(AnswerFile::at).transpose()?;
     let manner = Manner { json: args.json, said: said(args.yes, args.no), stage: Stage::Stderr };

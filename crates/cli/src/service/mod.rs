@@ -17,7 +17,7 @@ use fluffy_sandbox::Runtime;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use self::run::{Run, fault};
+use self::run::Run;
 use crate::environment::Environment;
 use crate::explain::CliError;
 use crate::interrupt::How;
@@ -143,8 +143,7 @@ impl Desk {
             }
             let before = inside.run.clone().filter(|run| !run.is_over());
             if before.as_ref().is_some_and(|run| !submission.work.takes_over(run)) {
-                return Err(fault(
-                    FaultCode::Busy,
+                return Err(busy(
                     "another session is under way in this project; watch it with: fluffy session attach",
                 ));
             }
@@ -177,7 +176,7 @@ impl Desk {
             Ok(_) => Ok(Joined { run: number, drives: true }),
             Err(error) => {
                 self.moved(|inside| inside.run = None);
-                Err(fault(FaultCode::Internal, format!("no thread can be started: {error}")))
+                Err(Fault::new(FaultCode::Internal, &format!("no thread can be started: {error}")))
             }
         }
     }
@@ -190,18 +189,18 @@ impl Desk {
             (None, None) => !run.is_over(),
         };
         let run = run.filter(fits);
-        let run = run.ok_or_else(|| fault(FaultCode::NotFound, "that is not under way"))?;
+        let run = run.ok_or_else(|| Fault::new(FaultCode::NotFound, "that is not under way"))?;
         Ok(run.join(peer, wanted.after, wanted.drive))
     }
 
     fn part(&self, peer: &Peer, params: &Value) -> Result<(), Fault> {
         let text = params.get("text").and_then(Value::as_str);
-        let text = text.ok_or_else(|| fault(FaultCode::BadParams, "a part is a text"))?;
+        let text = text.ok_or_else(|| Fault::new(FaultCode::BadParams, "a part is a text"))?;
         let longest = usize::try_from(MAX_TRANSCRIPT_BYTES).unwrap_or(usize::MAX);
         self.moved(|inside| {
             let part = inside.parts.entry(peer.id()).or_default();
             if part.len().saturating_add(text.len()) > longest {
-                return Err(fault(FaultCode::TooLarge, "the transcript is too long"));
+                return Err(Fault::new(FaultCode::TooLarge, "the transcript is too long"));
             }
             part.push_str(text);
             Ok(())
@@ -211,32 +210,34 @@ impl Desk {
     /// What is under way and driven by this peer.
     fn driven(&self, peer: &Peer) -> Result<Arc<Run>, Fault> {
         let run = self.inside().run.clone().filter(|run| !run.is_over());
-        let run = run.ok_or_else(|| fault(FaultCode::NotFound, "nothing is under way"))?;
+        let run = run.ok_or_else(|| Fault::new(FaultCode::NotFound, "nothing is under way"))?;
         if run.is_driven_by(peer) {
             return Ok(run);
         }
-        Err(fault(FaultCode::NotYours, "another client drives this session"))
+        Err(Fault::new(FaultCode::NotYours, "another client drives this session"))
     }
 
     /// Halts what is under way; answered when it is on disk, from a thread of its own.
     fn halt(&self, peer: &Peer, id: u64, params: &Value) -> Result<(), Fault> {
         let reason = params.get("reason").and_then(Value::as_str).map(str::to_owned);
-        let reason = reason.ok_or_else(|| fault(FaultCode::BadParams, "a halt has a reason"))?;
+        let reason =
+            reason.ok_or_else(|| Fault::new(FaultCode::BadParams, "a halt has a reason"))?;
         let run = self.inside().run.clone();
         let halt = run.and_then(|run| run.halt());
-        let halt = halt.ok_or_else(|| fault(FaultCode::NotFound, "nothing is under way"))?;
+        let halt = halt.ok_or_else(|| Fault::new(FaultCode::NotFound, "nothing is under way"))?;
         let peer = peer.clone();
         let halting = std::thread::Builder::new().name("halt".to_owned()).spawn(move || {
             let answer = halt(&reason).map(|entry| json!({ "entry": entry }));
-            let _gone = peer.answer(id, answer.map_err(|why| fault(FaultCode::Internal, why)));
+            let _gone =
+                peer.answer(id, answer.map_err(|why| Fault::new(FaultCode::Internal, &why)));
         });
-        halting.map(drop).map_err(|error| fault(FaultCode::Internal, error.to_string()))
+        halting.map(drop).map_err(|error| Fault::new(FaultCode::Internal, &error.to_string()))
     }
 
     fn stop_if_idle(&self) -> Result<Value, Fault> {
         self.moved(|inside| {
             if inside.is_busy() {
-                return Err(fault(FaultCode::Busy, "a session is under way"));
+                return Err(busy("a session is under way"));
             }
             inside.stopping = true;
             Ok(json!({}))
@@ -259,7 +260,7 @@ impl Desk {
             wire::STOP => self.stop_if_idle(),
             other => {
                 let name = fluffy_base::Excerpt::new(other, 80);
-                Err(fault(FaultCode::UnknownMethod, format!("there is no method `{name}`")))
+                Err(Fault::new(FaultCode::UnknownMethod, &format!("there is no method `{name}`")))
             }
         }
     }
@@ -312,13 +313,18 @@ impl Service for Counter {
     }
 }
 
+/// A session takes its time: whoever asks again at once is told the same.
+fn busy(message: &str) -> Fault {
+    Fault { retryable: false, ..Fault::new(FaultCode::Busy, message) }
+}
+
 /// Another kernel is started for whoever asks again.
 fn ending(message: &str) -> Fault {
-    Fault { retryable: true, ..fault(FaultCode::Stopping, message) }
+    Fault::new(FaultCode::Stopping, message)
 }
 
 fn parsed<T: DeserializeOwned>(params: Value) -> Result<T, Fault> {
     // Serde's words name members and places, never values of ours that are secret: those are read as any text is.
     serde_json::from_value(params)
-        .map_err(|error| fault(FaultCode::BadParams, fluffy_base::masked(&error.to_string())))
+        .map_err(|error| Fault::new(FaultCode::BadParams, &fluffy_base::masked(&error.to_string())))
 }

@@ -183,14 +183,14 @@ impl Run {
         let at_terminal = peer.has_terminal();
         let mut inside = self.inside();
         if inside.driver.client != peer.id() {
-            return Err(fault(FaultCode::NotYours, "another client drives this session"));
+            return Err(Fault::new(FaultCode::NotYours, "another client drives this session"));
         }
         match &mut inside.open {
             Some(open) if open.request.id == response.id && response.run == self.number => {
                 open.reply.get_or_insert((response.reply, at_terminal));
             }
             Some(_) | None => {
-                return Err(fault(FaultCode::NotFound, "nothing of that name is asked"));
+                return Err(Fault::new(FaultCode::NotFound, "nothing of that name is asked"));
             }
         }
         drop(inside);
@@ -318,9 +318,4 @@ fn ended(run: u64, end: &End) -> Message {
         End::Error(_) => wire::ERROR,
     };
     event(method, &Ended { run, end: end.clone() })
-}
-
-/// Why something is not done.
-pub(crate) fn fault(code: FaultCode, message: impl Into<String>) -> Fault {
-    Fault { code, message: message.into(), retryable: false }
 }

@@ -154,8 +154,7 @@ fn boot_on(lab: &Lab, day: u64) -> Kernel {
     Kernel::boot(config).unwrap()
 }
 
-#[test]
-fn aud_6_a_halt_outlasts_its_own_entry() {
+fn halted_on_day_100() -> Lab {
     let lab = Lab::new();
     let kernel = boot_on(&lab, 100);
     for n in 0..40 {
@@ -163,6 +162,12 @@ fn aud_6_a_halt_outlasts_its_own_entry() {
     }
     kernel.halt("a fire").unwrap();
     kernel.close().unwrap();
+    lab
+}
+
+#[test]
+fn aud_6_a_halt_outlasts_its_own_entry() {
+    let lab = halted_on_day_100();
     let halted = lab.entries().iter().position(|e| detail(e).event == "kernel_halt").unwrap();
     let mut reasons = std::collections::BTreeSet::new();
     for day in 101..112 {
@@ -179,13 +184,7 @@ fn aud_6_a_halt_outlasts_its_own_entry() {
     assert!(lab.entries().iter().all(|entry| entry.entry.seq != halted as u64), "it is gone");
     assert_eq!(reasons.len(), 2, "{reasons:?}");
     // An altered archive is no way out either.
-    let lab = Lab::new();
-    let kernel = boot_on(&lab, 100);
-    for n in 0..40 {
-        kernel.submit(echo(&format!("r{n}")));
-    }
-    kernel.halt("a fire").unwrap();
-    kernel.close().unwrap();
+    let lab = halted_on_day_100();
     boot_on(&lab, 101).close().unwrap();
     let archive = std::fs::read_dir(lab.layout().archive()).unwrap().next().unwrap().unwrap();
     let text = std::fs::read_to_string(archive.path()).unwrap();

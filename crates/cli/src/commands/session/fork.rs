@@ -8,6 +8,7 @@ use crate::environment::Environment;
 use crate::explain::{CliError, DONE};
 use crate::output::Output;
 use crate::place::Place;
+use crate::settings::Settings;
 
 pub(super) fn run(
     place: &Place,
@@ -18,7 +19,7 @@ pub(super) fn run(
 ) -> Result<u8, CliError> {
     let at = at.map_or(Ok(ForkPoint::End), point)?;
     let from = meant(place, id)?;
-    let kernel = commands::kernel(place, environment, None)?;
+    let kernel = commands::kernel(place, &Settings::load(place, environment)?, None)?;
     let Forked { id, from: fork, turns, steps } = fork(kernel, &place.sessions(), &from, at)?;
     let (old, entry) = (fork.session, fork.entry);
     output.line(format!(
