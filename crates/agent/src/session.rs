@@ -77,7 +77,7 @@ impl<'a> SessionBench<'a> {
         let tools = session.tools().filter_map(|spec| {
             // A schema that was accepted at registration is JSON that can be kept.
             let schema = Json::new(spec.schema.clone()).ok()?;
-            let (name, summary) = (spec.name.to_owned(), spec.summary.to_owned());
+            let (name, summary) = (spec.name.to_string(), spec.summary.to_string());
             Some(ToolDefinition { name, summary, schema })
         });
         let tools = tools.collect();

@@ -70,6 +70,12 @@ impl Json {
         Self::new(parse_strict(text)?)
     }
 
+    /// The same for what a stranger wrote: of at most so many values and members, since a few bytes of text can be a
+    /// hundred times as many in memory.
+    pub fn parse_within(text: &[u8], max_values: usize) -> Result<Self, JsonError> {
+        Self::new(parse_bounded(text, max_values)?)
+    }
+
     /// The value.
     pub fn value(&self) -> &Value {
         &self.value

@@ -5,6 +5,7 @@ mod policy;
 mod provider;
 mod sandbox;
 mod session;
+mod skill;
 mod task;
 
 use std::path::PathBuf;
@@ -19,6 +20,10 @@ pub(crate) use self::policy::{
 pub(crate) use self::provider::{AuthCommand, ModelsArgs};
 pub(crate) use self::sandbox::{NetName, RunArgs, SandboxCommand};
 pub(crate) use self::session::{ExportForm, ExportSessionArgs, ResumeArgs, SessionCommand};
+pub(crate) use self::skill::{
+    BuildArgs, MannerArgs, NamedArgs, ProposeArgs, ResearchArgs, RevokeArgs, RunSkillArgs,
+    SkillCommand, SkillDoctorArgs,
+};
 pub(crate) use self::task::{CapArgs, DemoArgs, LanguageName, TaskArgs, with_run, with_tip};
 
 /// An AI programming CLI in which the model proposes and a kernel disposes.
@@ -41,6 +46,9 @@ pub(crate) enum Command {
     /// Look at tasks, take their steps back, go on with them
     #[command(subcommand)]
     Session(SessionCommand),
+    /// Make skills that earn their trust, and run them
+    #[command(subcommand)]
+    Skill(SkillCommand),
     /// Keep, list, test and forget the keys of providers
     #[command(subcommand)]
     Auth(AuthCommand),

@@ -1,6 +1,6 @@
 //! Puts a task together: the kernel with its sandboxes, the session, the model's loop.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use fluffy_agent::{Agent, Caps as AgentCaps, Ended, Outcome as LoopOutcome, SessionBench, Spent};
 use fluffy_base::{Event, Observer, SessionId, SystemWaiter};
@@ -15,11 +15,13 @@ use fluffy_workflow::{Access, Conventions, Mode};
 use crate::commands::run::{Caps, Done, Ending, Outcome};
 use crate::environment::Environment;
 use crate::explain::CliError;
+use crate::forge::Forge;
 use crate::interrupt::{How, Stop};
 use crate::place::Place;
 use crate::providers::{Chosen, ModelSource};
 use crate::settings::Settings;
 use crate::toolchains;
+use crate::wire::Handed;
 
 /// A task's surroundings.
 pub(crate) struct Scene<'a> {
@@ -29,6 +31,8 @@ pub(crate) struct Scene<'a> {
     pub(crate) reviewer: Arc<dyn Reviewer>,
     /// What makes the sandboxes.
     pub(crate) runtime: Arc<dyn Runtime>,
+    /// What skills are given; once.
+    pub(crate) handed: Mutex<Option<Handed>>,
     /// What is told of the session before anybody else is.
     pub(crate) met: &'a dyn Fn(&Session),
 }
@@ -55,7 +59,7 @@ pub(crate) fn begin(
 ) -> Result<Outcome, CliError> {
     let chosen = model.open(scene.place, &scene.runtime, 0)?;
     let provider = &*chosen.provider;
-    let config = scene.config()?;
+    let config = scene.with_skills(scene.config()?)?;
     let session = match Session::begin(config, task.text, task.mode, task.access) {
         Err(SessionError::Mode(why)) => return Ok(mode_refused(&why)),
         begun => begun?,
@@ -81,7 +85,8 @@ pub(crate) fn resume(
     scene: &Scene<'_>,
     stop: &Stop,
 ) -> Result<Outcome, CliError> {
-    let (session, stored) = Session::resume(scene.config()?, id.clone())?;
+    let config = scene.with_skills(scene.config()?)?;
+    let (session, stored) = Session::resume(config, id.clone())?;
     let chosen = model.open(scene.place, &scene.runtime, stored.turns.len())?;
     let provider = &*chosen.provider;
     scene.introduce(&session, &chosen, stop)?;
@@ -140,6 +145,25 @@ impl Scene<'_> {
             },
             observer: Arc::clone(&self.observer),
         })
+    }
+
+    /// What skills are given in this piece of work.
+    pub(crate) fn take_handed(&self) -> Handed {
+        let mut handed = self.handed.lock().unwrap_or_else(PoisonError::into_inner);
+        handed.take().unwrap_or_default()
+    }
+
+    /// The same with every trusted skill as a tool. One that cannot be used is left out; `fluffy skill doctor` names it.
+    fn with_skills(&self, mut config: SessionConfig) -> Result<SessionConfig, CliError> {
+        if !self.place.forge().is_dir() {
+            return Ok(config);
+        }
+        let forge = Forge::open(self, self.take_handed())?;
+        let (tools, _left_out) = forge.runs.tools()?;
+        for tool in tools {
+            config.kernel.registry.register(Box::new(tool))?;
+        }
+        Ok(config)
     }
 
     /// Says who drives the session, in the ledger and to whoever watches.

@@ -12,6 +12,7 @@ pub(crate) struct Environment {
     pub(crate) home: Option<PathBuf>,
     pub(crate) state_home: Option<PathBuf>,
     pub(crate) config_home: Option<PathBuf>,
+    pub(crate) cache_home: Option<PathBuf>,
     /// Where the user's session keeps its sockets.
     pub(crate) runtime_dir: Option<PathBuf>,
     /// Where the user's session bus says that it is.
@@ -30,6 +31,8 @@ pub(crate) struct Environment {
     pub(crate) temp: Option<PathBuf>,
     /// Who the user says they are to git.
     pub(crate) git_identity: IdentityOverrides,
+    /// Whom the kernel's process works for, by the system's word; a client does not say it.
+    pub(crate) user: Option<String>,
     pub(crate) current_dir: Option<PathBuf>,
     /// The file of this program.
     pub(crate) executable: Option<PathBuf>,
@@ -58,6 +61,7 @@ impl Environment {
             home: dir("HOME"),
             state_home: dir("XDG_STATE_HOME"),
             config_home: dir("XDG_CONFIG_HOME"),
+            cache_home: dir("XDG_CACHE_HOME"),
             runtime_dir: dir("XDG_RUNTIME_DIR"),
             session_bus: text("DBUS_SESSION_BUS_ADDRESS"),
             proxy: either("HTTPS_PROXY", "https_proxy").map(Secret::new),
@@ -70,6 +74,7 @@ impl Environment {
             no_color: std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()),
             dumb_terminal: std::env::var_os("TERM").is_some_and(|value| value == "dumb"),
             temp: dir("TMPDIR"),
+            user: None,
             current_dir: std::env::current_dir().ok(),
             executable: std::env::current_exe().ok(),
             program: std::env::args().next().unwrap_or_else(|| "fluffy".to_owned()),
@@ -82,10 +87,12 @@ impl Environment {
             home: self.home.clone(),
             state_home: self.state_home.clone(),
             config_home: self.config_home.clone(),
+            cache_home: self.cache_home.clone(),
             runtime_dir: self.runtime_dir.clone(),
             path: self.path.clone(),
             temp: self.temp.clone(),
             git_identity: self.git_identity.clone(),
+            user: self.user.clone(),
             current_dir: self.current_dir.clone(),
             executable: self.executable.clone(),
             program: self.program.clone(),
@@ -100,6 +107,7 @@ impl Environment {
             ("HOME", dir(&self.home)),
             ("XDG_STATE_HOME", dir(&self.state_home)),
             ("XDG_CONFIG_HOME", dir(&self.config_home)),
+            ("XDG_CACHE_HOME", dir(&self.cache_home)),
             ("XDG_RUNTIME_DIR", dir(&self.runtime_dir)),
             ("TMPDIR", dir(&self.temp)),
             ("PATH", self.path.clone()),
@@ -119,6 +127,16 @@ impl Environment {
         let base = match (&self.config_home, &self.home) {
             (Some(config), _) => config.clone(),
             (None, Some(home)) => home.join(".config"),
+            (None, None) => return None,
+        };
+        Some(base.join("fluffy"))
+    }
+
+    /// Where what can be had again lies, such as the tools that check skills; nowhere where there is no home.
+    pub(crate) fn cache_dir(&self) -> Option<PathBuf> {
+        let base = match (&self.cache_home, &self.home) {
+            (Some(cache), _) => cache.clone(),
+            (None, Some(home)) => home.join(".cache"),
             (None, None) => return None,
         };
         Some(base.join("fluffy"))

@@ -144,6 +144,16 @@ pub(crate) struct Explained {
 }
 
 impl Explained {
+    /// A step or a run of a skill that the user had enough of.
+    pub(crate) fn cancelled() -> Self {
+        Self {
+            what: "it was cancelled".to_owned(),
+            why: "you asked for it".to_owned(),
+            fix: "see where the skill stands: fluffy skill show NAME".to_owned(),
+            code: CANCELLED,
+        }
+    }
+
     /// A kernel that answers something else than it was asked.
     pub(crate) fn confused() -> Self {
         Self {
@@ -245,9 +255,10 @@ impl CliError {
             }
             Self::File { .. } => say("check that the file exists and may be used by you", FAILED),
             Self::Output(_) => say("check where the output goes", FAILED),
-            Self::Policy(_) | Self::NotText(_) => {
-                say("correct the file at the place named above", USAGE)
-            }
+            Self::Policy(_)
+            | Self::NotText(_)
+            | Self::Transcript { .. }
+            | Self::Settings { .. } => say("correct the file at the place named above", USAGE),
             Self::Value { .. } => say("see `fluffy help` for what is accepted", USAGE),
             Self::NoLedger => say("run a task first: fluffy \"what is to be done\"", FAILED),
             Self::Proof { .. } => say("make one with: fluffy audit prove ENTRY --out FILE", USAGE),
@@ -285,9 +296,6 @@ impl CliError {
             Self::Session(error) => session_remedy(error),
             Self::Restore(error) => restore_remedy(error),
             Self::Resume(_) => say("see what is damaged with: fluffy audit verify", DAMAGED),
-            Self::Transcript { .. } | Self::Settings { .. } => {
-                say("correct the file at the place named above", USAGE)
-            }
             Self::NoLanguage(needed) => (format!("install {needed}"), FAILED),
             Self::Confinement(error) => (confinement_remedy(error), NO_SANDBOX),
             Self::Listen(_) => say("make its directory your own alone, or move it away", FAILED),

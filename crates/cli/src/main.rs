@@ -13,6 +13,8 @@ mod environment;
 mod explain;
 mod explanation;
 mod extensions;
+mod forge;
+mod gateway;
 mod inert;
 mod interrupt;
 mod keys;

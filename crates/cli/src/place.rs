@@ -28,6 +28,8 @@ pub(crate) struct Place {
     settings: Option<PathBuf>,
     /// The file of the program that becomes the kernel.
     executable: Option<PathBuf>,
+    /// The user's cache of this program, without links.
+    cache: Option<PathBuf>,
 }
 
 impl Place {
@@ -43,14 +45,15 @@ impl Place {
             return Err(CliError::NotADirectory(dir));
         }
         let (executable, settings) = (environment.executable.clone(), environment.config_dir());
-        Ok(Self { executable, settings, ..Self::at(project, state_dir(environment)?) })
+        let cache = environment.cache_dir().map(|dir| resolved(&dir));
+        Ok(Self { executable, settings, cache, ..Self::at(project, state_dir(environment)?) })
     }
 
     /// A project at a known place.
     pub(crate) fn at(project: PathBuf, state: PathBuf) -> Self {
         let digest = Digest::of(project.as_os_str().as_encoded_bytes()).to_string();
         let name = digest.chars().take(16).collect();
-        Self { project, state, name, settings: None, executable: None }
+        Self { project, state, name, settings: None, executable: None, cache: None }
     }
 
     /// The project's root.
@@ -140,6 +143,22 @@ impl Place {
         self.layout().dir().join("sessions")
     }
 
+    /// Where the forge keeps what it remembers of the project's skills.
+    pub(crate) fn forge(&self) -> PathBuf {
+        self.layout().dir().join("forge")
+    }
+
+    /// The user's cache of this program.
+    pub(crate) fn cache(&self) -> Result<PathBuf, CliError> {
+        self.cache.clone().ok_or(CliError::NoHome)
+    }
+
+    /// What of the machine the tools that check skills are made of; nothing where they are not installed.
+    pub(crate) fn skill_tools(&self) -> Vec<PathBuf> {
+        let tools = self.cache.as_deref().and_then(|cache| fluffy_forge::locate(cache).ok());
+        tools.map(|tools| tools.shown).unwrap_or_default()
+    }
+
     /// This program's file.
     pub(crate) fn executable(&self) -> Result<PathBuf, CliError> {
         self.executable.clone().ok_or(CliError::NoProgram)
@@ -171,9 +190,18 @@ impl Place {
         }
         let mut shown = toolchains::of(environment);
         shown.extend(environment.personal_files());
+        let mut writable = vec![self.state.clone(), run];
+        if let Some(cache) = &self.cache {
+            // Made now, so that what is installed later is seen by a kernel that runs; and the kernel's own, so that what
+            // mypy knows can be laid under its work, whoever the kernel is.
+            let tools = cache.join("tools");
+            public_directory(&tools)?;
+            writable.push(tools);
+            shown.extend(self.skill_tools());
+        }
         Ok(L1Options {
             project: self.project.clone(),
-            writable: vec![self.state.clone(), run],
+            writable,
             volumes: vec![volumes],
             home: environment.home.clone(),
             shown,
@@ -212,6 +240,12 @@ impl Place {
 pub(crate) fn private_directory(dir: &Path) -> Result<(), CliError> {
     use std::os::unix::fs::DirBuilderExt as _;
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
+    made.map_err(|source| CliError::File { action: "make", path: dir.to_owned(), source })
+}
+
+/// The same for what anybody may read, as a kernel that root starts does: it is somebody else.
+fn public_directory(dir: &Path) -> Result<(), CliError> {
+    let made = std::fs::create_dir_all(dir);
     made.map_err(|source| CliError::File { action: "make", path: dir.to_owned(), source })
 }
 

@@ -12,15 +12,17 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use fluffy_base::Event;
+use fluffy_base::{Event, Secret};
 use fluffy_kernel::IdentityOverrides;
 use fluffy_workflow::{Access, Mode};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::Value;
 
 use crate::commands::run::{Caps, Outcome};
 use crate::environment::Environment;
 use crate::explain::{CliError, Explained};
-use crate::providers::ModelSource;
+use crate::forge::Answer;
+use crate::providers::{GatewaySetup, ModelSource, Via, exposed_pairs};
 use crate::review::{Asked, Reply};
 
 /// Begins a piece of work; whoever asks drives it.
@@ -57,8 +59,40 @@ pub(crate) struct Submission {
     pub(crate) work: Work,
     /// Who drives it, where a model does.
     pub(crate) driver: Option<Driver>,
+    /// What skills may be given.
+    pub(crate) handed: Handed,
     /// What the client's process was given.
     pub(crate) surroundings: Surroundings,
+}
+
+impl Submission {
+    /// A text that is too long for one message and is sent before: of a transcript that is played.
+    pub(crate) fn sent_before(&self) -> Option<&str> {
+        match (&self.work, &self.driver) {
+            (
+                Work::Skill(SkillWork::Build {
+                    builder: BuilderSource::Transcript { text, .. },
+                    ..
+                }),
+                _,
+            )
+            | (_, Some(Driver { model: ModelSource::Replay { text, .. }, .. })) => Some(text),
+            _other => None,
+        }
+    }
+}
+
+/// What the client found for skills: secrets that their proposals name, the local model, the proxy.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Handed {
+    /// Secrets by name.
+    #[serde(serialize_with = "exposed_pairs")]
+    pub(crate) secrets: Vec<(String, Secret)>,
+    /// Where the local model is.
+    pub(crate) gateway: Option<GatewaySetup>,
+    /// The proxy that the person has to use.
+    pub(crate) proxy: Option<Via>,
 }
 
 /// Who drives a task, and how far.
@@ -98,12 +132,108 @@ pub(crate) enum Work {
         /// What they do.
         act: Act,
     },
+    /// Something of a skill.
+    Skill(SkillWork),
+}
+
+/// What is to be done about a skill. Names and values are checked where they are used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum SkillWork {
+    /// Proposes it.
+    Propose {
+        /// What, as JSON.
+        spec: Value,
+    },
+    /// Has it built.
+    Build {
+        /// Which.
+        name: String,
+        /// By whom.
+        builder: BuilderSource,
+        /// How long it may take.
+        time_ms: Option<u64>,
+    },
+    /// Asks the gates.
+    Verify {
+        /// Which.
+        name: String,
+    },
+    /// Looks into what failed.
+    Research {
+        /// Which.
+        name: String,
+        /// What the person says about it.
+        hint: Option<String>,
+        /// Whether the local model is asked.
+        advise: bool,
+    },
+    /// Trusts it.
+    Promote {
+        /// Which.
+        name: String,
+    },
+    /// Trusts it no more.
+    Revoke {
+        /// Which.
+        name: String,
+        /// Why.
+        why: String,
+    },
+    /// Runs it.
+    Run {
+        /// Which.
+        name: String,
+        /// With what.
+        input: Value,
+    },
+    /// Runs several in a row.
+    Chain {
+        /// Which, as JSON.
+        chain: Value,
+        /// What the first is given.
+        input: Value,
+    },
+    /// Runs again what was run.
+    Replay {
+        /// Which run.
+        execution: String,
+    },
+    /// Makes tables and registry again from the ledger.
+    Rebuild,
+}
+
+/// Who builds a skill.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum BuilderSource {
+    /// Claude Code.
+    Claude,
+    /// Codex.
+    Codex,
+    /// A program of the user's.
+    Command {
+        /// It, with its arguments.
+        argv: Vec<String>,
+        /// Hosts that it may reach.
+        hosts: Vec<String>,
+        /// The variables with its keys.
+        keys: Vec<String>,
+    },
+    /// What another builder once wrote.
+    Transcript {
+        /// Where it was found.
+        file: PathBuf,
+        /// What it says; sent before, as it may be long.
+        #[serde(skip)]
+        text: String,
+    },
 }
 
 impl Work {
     /// Whether doing it twice is doing it once: where the answer was lost, it may have been done.
     pub(crate) fn may_be_repeated(&self) -> bool {
-        !matches!(self, Self::Act { act: Act::Undo, .. })
+        !matches!(self, Self::Act { act: Act::Undo, .. } | Self::Skill(_))
     }
 }
 
@@ -131,8 +261,10 @@ pub(crate) enum Act {
 pub(crate) struct Surroundings {
     /// The search path.
     path: Option<Bytes>,
-    /// The home directory, and where the user's own settings lie.
+    /// The home directory, the cache, what the tools that check skills are made of, and where the user's settings lie.
     home: Option<Bytes>,
+    cache: Option<Bytes>,
+    tools: Vec<Bytes>,
     settings_in: Option<Bytes>,
     /// Which files the user's settings are: a kernel sees those that were there when its walls closed.
     personal: Vec<Option<FileIdentity>>,
@@ -154,6 +286,8 @@ impl Surroundings {
         Self {
             path,
             home: dir(&environment.home),
+            cache: dir(&environment.cache_dir()),
+            tools: tools(environment),
             settings_in: dir(&environment.config_dir()),
             personal: environment.personal_files().iter().map(|path| identity(path)).collect(),
             git_identity: environment.git_identity.clone(),
@@ -166,7 +300,8 @@ impl Surroundings {
         let parts = |it: &Self| {
             (it.path.clone(), it.home.clone(), it.settings_in.clone(), it.personal.clone())
         };
-        parts(self) == parts(own)
+        let skills = |it: &Self| (it.cache.clone(), it.tools.clone());
+        parts(self) == parts(own) && skills(self) == skills(own)
     }
 
     /// The kernel's own environment with these in it.
@@ -182,6 +317,14 @@ impl Surroundings {
             ..own.parts()
         }
     }
+}
+
+/// What the tools that check skills are made of: a kernel sees what was there when its walls closed.
+fn tools(environment: &Environment) -> Vec<Bytes> {
+    let cache = environment.cache_dir().and_then(|cache| std::fs::canonicalize(cache).ok());
+    let tools = cache.and_then(|cache| fluffy_forge::locate(&cache).ok());
+    let bytes = |path: &PathBuf| Bytes(path.as_os_str().as_bytes().to_vec());
+    tools.map(|tools| tools.shown.iter().map(bytes).collect()).unwrap_or_default()
 }
 
 /// What tells a file from the one that takes its place: device, number, time of its last change and size.
@@ -253,7 +396,7 @@ pub(crate) struct ReviewResponse {
 }
 
 /// How a run ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Ended {
     /// Which.
@@ -263,13 +406,15 @@ pub(crate) struct Ended {
 }
 
 /// How a piece of work ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum End {
     /// A task, like this.
     Task(Outcome),
     /// What a person did, with what is to be shown.
     Done(Bytes),
+    /// Something of a skill, like this.
+    Skill(Box<Answer>),
     /// Not at all.
     Error(Explained),
 }
@@ -279,7 +424,7 @@ impl End {
     pub(crate) fn task(self) -> Result<Outcome, CliError> {
         match self {
             Self::Task(outcome) => Ok(outcome),
-            Self::Done(_) => Err(CliError::Told(Explained::confused())),
+            Self::Done(_) | Self::Skill(_) => Err(CliError::Told(Explained::confused())),
             Self::Error(explained) => Err(CliError::Told(explained)),
         }
     }
@@ -288,7 +433,18 @@ impl End {
     pub(crate) fn shown(self) -> Result<Vec<u8>, CliError> {
         match self {
             Self::Done(Bytes(shown)) => Ok(shown),
-            Self::Task(_) => Err(CliError::Told(Explained::confused())),
+            Self::Task(_) | Self::Skill(_) => Err(CliError::Told(Explained::confused())),
+            Self::Error(explained) => Err(CliError::Told(explained)),
+        }
+    }
+
+    /// What became of a skill.
+    pub(crate) fn skill(self) -> Result<Answer, CliError> {
+        match self {
+            Self::Skill(answer) => Ok(*answer),
+            // It was cancelled while its kernel was lost.
+            Self::Task(Outcome::Cancelled) => Err(CliError::Told(Explained::cancelled())),
+            Self::Task(_) | Self::Done(_) => Err(CliError::Told(Explained::confused())),
             Self::Error(explained) => Err(CliError::Told(explained)),
         }
     }

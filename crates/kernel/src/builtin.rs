@@ -17,8 +17,8 @@ pub struct Add;
 impl Tool for Echo {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "echo",
-            summary: "Gives back a text",
+            name: "echo".into(),
+            summary: "Gives back a text".into(),
             schema: json!({
                 "type": "object",
                 "properties": { "text": { "type": "string" } },
@@ -39,8 +39,8 @@ impl Tool for Echo {
 impl Tool for Add {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "add",
-            summary: "Adds two integers",
+            name: "add".into(),
+            summary: "Adds two integers".into(),
             schema: json!({
                 "type": "object",
                 "properties": { "a": { "type": "integer" }, "b": { "type": "integer" } },

@@ -49,9 +49,12 @@ pub trait Journal {
 }
 
 /// The kernel, as a tool that it runs sees it.
-pub trait Clerk: Journal {
+pub trait Clerk: Journal + Sync {
     /// The request that is being answered.
     fn request_id(&self) -> &str;
+
+    /// What the rules say of the model doing this to a file, by the name of the tool that would do it.
+    fn may(&self, tool: &'static str, path: &ProjectPath) -> May;
 }
 
 /// Nobody remembers, for tools that have nothing to be remembered.
@@ -64,6 +67,10 @@ impl Journal for () {
 impl Clerk for () {
     fn request_id(&self) -> &str {
         ""
+    }
+
+    fn may(&self, _: &'static str, _: &ProjectPath) -> May {
+        May::No
     }
 }
 
@@ -82,6 +89,10 @@ impl Journal for AtWork<'_> {
 impl Clerk for AtWork<'_> {
     fn request_id(&self) -> &str {
         self.request_id
+    }
+
+    fn may(&self, tool: &'static str, path: &ProjectPath) -> May {
+        self.kernel.may(tool, path)
     }
 }
 
@@ -106,8 +117,10 @@ impl Kernel {
         let facts = Facts::new(&request, KernelState::Idle).about(&subject);
         let policy = self.policy.in_force();
         let asked = self.arbiter.rules(&policy).filter(|rule| {
-            // Where the work stands is asked by whoever takes what a job produced.
+            // Where the work stands is asked by whoever takes what a job produced; and what is asked of is the file,
+            // whether or not this kernel has the tool.
             !matches!(rule.layer(), Layer::Extension | Layer::Workflow)
+                && rule.name() != crate::registry::REGISTERED
         });
         match fold(asked, &facts) {
             Verdict::Allow(_) => May::Yes,

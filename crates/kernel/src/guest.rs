@@ -17,13 +17,19 @@ const BUFFER_BYTES: usize = 64 << 10;
 
 /// A process in a sandbox that speaks frames.
 pub struct Guest {
-    sandbox: Box<dyn Sandbox>,
+    sandbox: Arc<dyn Sandbox>,
     to: PipeWriter,
     from: PipeReader,
     decoder: FrameDecoder,
     /// What came, and how much of it has been read.
     arrived: Vec<u8>,
     read: usize,
+}
+
+/// The kernel's ends of the pipes of a job that is to be a guest.
+pub(crate) struct Ends {
+    to: PipeWriter,
+    from: PipeReader,
 }
 
 /// Why a guest could not be started.
@@ -61,18 +67,16 @@ impl Guest {
         frame_bytes: usize,
         watcher: Arc<dyn Watcher>,
     ) -> Result<Self, GuestError> {
-        let pipes = || -> io::Result<_> {
-            let ((input, to), (from, output)) = (io::pipe()?, io::pipe()?);
-            rustix::io::ioctl_fionbio(&to, true)?;
-            rustix::io::ioctl_fionbio(&from, true)?;
-            Ok((input, to, from, output))
-        };
-        let (input, to, from, output) = pipes().map_err(GuestError::Pipes)?;
-        (job.stdin, job.stdout) = (Input::From(input.into()), Output::To(output.into()));
+        let ends = Ends::of(&mut job).map_err(GuestError::Pipes)?;
         let sandbox = runtime.create(config, job)?;
         sandbox.start(watcher)?;
-        let decoder = FrameDecoder::new(frame_bytes);
-        Ok(Self { sandbox, to, from, decoder, arrived: Vec::new(), read: 0 })
+        Ok(Self::started(sandbox.into(), ends, frame_bytes))
+    }
+
+    /// The guest that a job with these pipes has become.
+    pub(crate) fn started(sandbox: Arc<dyn Sandbox>, ends: Ends, frame_bytes: usize) -> Self {
+        let (Ends { to, from }, decoder) = (ends, FrameDecoder::new(frame_bytes));
+        Self { sandbox, to, from, decoder, arrived: Vec::new(), read: 0 }
     }
 
     /// The number of the sandbox's first process, while there is one.
@@ -151,6 +155,17 @@ impl Guest {
             self.read = 0;
         }
         Ok(payload)
+    }
+}
+
+impl Ends {
+    /// Makes pipes the standard input and output of a job.
+    pub(crate) fn of(job: &mut Job) -> io::Result<Self> {
+        let ((input, to), (from, output)) = (io::pipe()?, io::pipe()?);
+        rustix::io::ioctl_fionbio(&to, true)?;
+        rustix::io::ioctl_fionbio(&from, true)?;
+        (job.stdin, job.stdout) = (Input::From(input.into()), Output::To(output.into()));
+        Ok(Self { to, from })
     }
 }
 

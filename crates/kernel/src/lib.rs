@@ -29,9 +29,11 @@ mod git;
 mod guest;
 mod ipc;
 mod kernel;
+mod lab;
 mod masking;
 mod merge;
 mod narrate;
+mod notes;
 mod past;
 mod policy_host;
 mod policy_store;
@@ -50,6 +52,11 @@ mod validation;
 mod variant;
 mod walk;
 mod workshop;
+
+pub use fluffy_ledger::{
+    Appended, EventType, KeyName, Layout, LedgerError, RetentionOptions, SigningKey, VerifyingKey,
+};
+pub use fluffy_policy::PolicyFile;
 
 pub use builtin::{Add, Echo};
 pub use clerk::{Clerk, Journal, May, Note};
@@ -71,10 +78,14 @@ pub use ipc::{
     ReceiveError, Server, ServerOptions, Service, Token, Welcome, listen,
 };
 pub use kernel::{Kernel, causes};
+pub use lab::{
+    Asked, Conversation, Errand, Errands, Folders, Keeps, Lab, LabError, Left, LeftFile, Talk,
+};
 pub use merge::{
     Conflict, MergeError, Merged, MergedFile, Operation, Outcome, Plan, Recovered, carry_out,
     recover,
 };
+pub use notes::{KeptNote, NotesError, Span, newest_note, notes, proved_copy, proved_note};
 pub use policy_host::{PolicyHost, PolicyHostError, RuleFile};
 pub use policy_store::{Extensions, LoadedExtensions, NoExtensions};
 pub use provider_host::{Destination, ProviderHost, ProviderHostError};
@@ -96,6 +107,10 @@ pub use tools::{FsExists, FsList, FsRead, SearchGlob, SearchGrep, Views, reading
 pub use variant::{
     Ambiguity, DualChannel, EvidenceFirst, Permissive, Strict, Variant, variant_named,
 };
+// What an errand is bounded by and how it ends, for those who may not know the sandbox itself.
+pub use fluffy_policy::{Isolation, Shape};
+pub use fluffy_sandbox::proxy::{Upstream, UpstreamError};
+pub use fluffy_sandbox::{Captured, End, Limit, Limits, sandbox_init};
 pub use workshop::{
     CommandError, CommandLine, CommandRun, Current, Edit, EditError, Like, MAX_EDIT_BYTES,
     Measured, NotTaken, Originals, Printed, ProduceError, Produced, Ran, Refused, Sight,

@@ -23,8 +23,8 @@ pub(crate) struct PolicyUpdate;
 impl Tool for PolicyUpdate {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: NAME,
-            summary: "Replaces the policy, once a person has agreed",
+            name: NAME.into(),
+            summary: "Replaces the policy, once a person has agreed".into(),
             schema: json!({
                 "type": "object",
                 "properties": { "content": { "type": "string" } },

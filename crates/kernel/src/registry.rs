@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use fluffy_base::{Excerpt, Json};
+use fluffy_base::{Excerpt, Json, ProjectPath};
 use fluffy_policy::{CallError, Facts, Layer, Reason, Rule, Subject, Verdict};
 use jsonschema::Validator;
 use serde_json::Value;
@@ -14,16 +14,20 @@ use crate::{Add, Echo, Effect, RegistryError, Tool, ToolSpec};
 /// How many schema errors one refusal names.
 const SHOWN_ERRORS: usize = 5;
 
+/// The rule that a tool has to be registered.
+pub(crate) const REGISTERED: &str = "registry";
+
 /// The tools a kernel knows.
 #[derive(Default)]
 pub struct Registry {
-    tools: BTreeMap<&'static str, Registered>,
+    tools: BTreeMap<String, Registered>,
 }
 
 pub(crate) struct Registered {
     pub(crate) tool: Box<dyn Tool>,
     pub(crate) spec: ToolSpec,
     validator: Validator,
+    confined_to: Option<Vec<ProjectPath>>,
 }
 
 impl Registry {
@@ -37,8 +41,8 @@ impl Registry {
 
     /// Adds a tool.
     pub fn register(&mut self, tool: Box<dyn Tool>) -> Result<(), RegistryError> {
-        let spec = tool.spec();
-        let name = spec.name;
+        let (spec, confined_to) = (tool.spec(), tool.confined_to());
+        let name = &*spec.name;
         if !is_tool_name(name) {
             return Err(RegistryError::Name(Excerpt::new(name, 100).to_string()));
         }
@@ -50,13 +54,13 @@ impl Registry {
         if !closed {
             return Err(RegistryError::Open(name.to_owned()));
         }
-        if let Some(argument) = undeclared_path(&spec) {
+        if let Some(argument) = undeclared_path(&spec).filter(|_| confined_to.is_none()) {
             return Err(RegistryError::Path { tool: name.to_owned(), argument });
         }
         let validator = jsonschema::validator_for(&spec.schema).map_err(|error| {
             RegistryError::Schema { tool: name.to_owned(), problem: error.to_string() }
         })?;
-        self.tools.insert(name, Registered { tool, spec, validator });
+        self.tools.insert(name.to_owned(), Registered { tool, spec, validator, confined_to });
         Ok(())
     }
 
@@ -78,7 +82,9 @@ impl Registered {
 
     /// What a call with these parameters acts on.
     pub(crate) fn subject(&self, params: &Json) -> Result<Subject, CallError> {
-        self.spec.shape.subject(params)
+        let mut subject = self.spec.shape.subject(params)?;
+        subject.paths.extend(self.confined_to.iter().flatten().cloned());
+        Ok(subject)
     }
 
     /// What the schema has against these parameters.
@@ -114,7 +120,7 @@ pub(crate) struct OnlyRegistered(pub(crate) Arc<Registry>);
 
 impl Rule for OnlyRegistered {
     fn name(&self) -> &str {
-        "registry"
+        REGISTERED
     }
 
     fn layer(&self) -> Layer {
@@ -126,7 +132,7 @@ impl Rule for OnlyRegistered {
         if self.0.find(name).is_some() {
             return Verdict::Pass;
         }
-        let known: Vec<_> = self.0.tools.keys().copied().collect();
+        let known: Vec<_> = self.0.tools.keys().map(String::as_str).collect();
         let text = format!("Tool '{}' is not registered", Excerpt::new(name, 100));
         let hint = format!("registered tools: {}", known.join(", "));
         Verdict::deny(Reason::new(self.layer(), self.name(), &text).with_hint(&hint))
@@ -165,7 +171,8 @@ mod tests {
     impl Tool for Named {
         fn spec(&self) -> ToolSpec {
             let (name, schema) = (self.0, self.1.clone());
-            ToolSpec { name, summary: "", schema, effect: Effect::None, shape: Shape::PLAIN }
+            let (name, summary) = (name.into(), "".into());
+            ToolSpec { name, summary, schema, effect: Effect::None, shape: Shape::PLAIN }
         }
 
         fn run(&self, _: &Json, _: &dyn crate::Clerk) -> Result<Value, ToolError> {

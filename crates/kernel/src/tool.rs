@@ -1,6 +1,8 @@
 //! What a tool is to the kernel: a name, a schema, and something to run.
 
-use fluffy_base::Json;
+use std::borrow::Cow;
+
+use fluffy_base::{Json, ProjectPath};
 use fluffy_policy::Shape;
 use serde_json::Value;
 
@@ -19,9 +21,9 @@ pub enum Effect {
 #[derive(Debug, Clone)]
 pub struct ToolSpec {
     /// Its name: lower-case letters, digits, `_`, and dots inside (`fs.read`).
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// What it does, in a sentence.
-    pub summary: &'static str,
+    pub summary: Cow<'static, str>,
     /// JSON Schema of its parameters: an object that refuses unknown members.
     pub schema: Value,
     /// What running it can change.
@@ -66,6 +68,12 @@ impl From<Failure> for ToolError {
 pub trait Tool: Send + Sync {
     /// What is known of it before it runs. Asked once, at registration.
     fn spec(&self) -> ToolSpec;
+
+    /// The folders of the project that a call can touch, whatever its parameters say, because its sandbox sees no others.
+    /// Of such a tool no parameter is taken for a path.
+    fn confined_to(&self) -> Option<Vec<ProjectPath>> {
+        None
+    }
 
     /// Runs it with parameters that its schema accepts.
     fn run(&self, params: &Json, clerk: &dyn Clerk) -> Result<Value, ToolError>;

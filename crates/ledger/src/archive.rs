@@ -153,7 +153,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    fn parse(text: &[u8], scratch: &mut Vec<u8>) -> Result<Self, Problem> {
+    pub(crate) fn parse(text: &[u8], scratch: &mut Vec<u8>) -> Result<Self, Problem> {
         let mut line: Self =
             serde_json::from_slice(text).map_err(|error| Problem::Format(error.to_string()))?;
         if let Some(input) = line.input.take() {
@@ -194,6 +194,11 @@ impl Line {
             columns: self.view(),
             detail: self.detail.as_bytes(),
         }
+    }
+
+    /// The kept input with its salt.
+    pub(crate) fn salted(&self) -> Option<&[u8]> {
+        self.salted.as_deref()
     }
 
     /// The kept input.
@@ -409,18 +414,7 @@ impl Writer {
         detail: &[u8],
         salted: Option<&[u8]>,
     ) -> Result<(), LedgerError> {
-        let unreadable = |_| LedgerError::Damaged(format!("entry {}: not a text", entry.seq));
-        let detail = std::str::from_utf8(detail).map_err(unreadable)?;
-        export::entry(&mut self.text, entry);
-        self.text.pop();
-        self.text.extend_from_slice(b",\"detail\":");
-        string(&mut self.text, detail, Form::Utf8);
-        self.text.extend_from_slice(b",\"input\":");
-        match salted {
-            None => self.text.extend_from_slice(b"null"),
-            Some(salted) => string(&mut self.text, &STANDARD.encode(salted), Form::Utf8),
-        }
-        self.text.push(b'}');
+        write_line(&mut self.text, entry, detail, salted)?;
         self.end_line()
     }
 
@@ -439,6 +433,28 @@ impl Writer {
         self.text.clear();
         Ok(())
     }
+}
+
+/// Writes the line of an entry, without its end.
+pub(crate) fn write_line(
+    text: &mut Vec<u8>,
+    entry: &AuditEntry,
+    detail: &[u8],
+    salted: Option<&[u8]>,
+) -> Result<(), LedgerError> {
+    let unreadable = |_| LedgerError::Damaged(format!("entry {}: not a text", entry.seq));
+    let detail = std::str::from_utf8(detail).map_err(unreadable)?;
+    export::entry(text, entry);
+    text.pop();
+    text.extend_from_slice(b",\"detail\":");
+    string(text, detail, Form::Utf8);
+    text.extend_from_slice(b",\"input\":");
+    match salted {
+        None => text.extend_from_slice(b"null"),
+        Some(salted) => string(text, &STANDARD.encode(salted), Form::Utf8),
+    }
+    text.push(b'}');
+    Ok(())
 }
 
 /// The digest of a whole file.

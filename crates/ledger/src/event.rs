@@ -64,6 +64,8 @@ events! {
     KernelHalt = "kernel_halt", Security;
     /// The signing key was replaced.
     KeyRotation = "key_rotation", Security;
+    /// Something happened to a skill.
+    Skill = "skill", Security;
     /// The ledger's storage fills up.
     AuditStorageWarning = "audit_storage_warning", Storage;
     /// The ledger's storage is nearly full.
@@ -156,6 +158,7 @@ mod tests {
             "human_decision",
             "kernel_halt",
             "audit_chain_break",
+            "skill",
         ] {
             let event = EventType::from_name(name).unwrap();
             assert_eq!(event.category(), Category::Security, "{name}");

@@ -58,7 +58,7 @@ pub use event::{Category, EventType};
 pub use evidence::EvidenceBundle;
 pub use export::{ExportOptions, Exported, export};
 pub use finding::{Located, Problem};
-pub use history::{Glimpse, Proved, ReadEntry, look_back, prove};
+pub use history::{Glimpse, Proved, ReadEntry, look_back, prove, prove_copy, prove_one};
 pub use key::{
     KeyError, KeyName, KeyTextError, RotationError, SigningKey, VerifyingKey, read_private,
     remove_private, rotate, verify_rotation, write_private,

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 
 use fluffy_base::ProjectPath;
 
+use crate::calls::ALWAYS_ASKED;
 use crate::condition::careless;
 use crate::facts::Facts;
 use crate::rule::{Rule, quoted};
@@ -45,6 +46,17 @@ const GIT: &str = ".git";
 const UPDATE: &str = "policy.update";
 /// The rule that a person has to agree to it.
 const UPDATE_RULE: &str = "builtin.policy-update";
+/// The rule that a person has to agree where money moves, somebody is written to, or a skill is trusted.
+const PERSON_RULE: &str = "builtin.person";
+/// The steps of a skill's way, which are the user's alone.
+const FORGE: &str = "forge.";
+/// The rule that they are.
+const FORGE_RULE: &str = "builtin.forge";
+/// Those of them that a person has to agree to, with what they do.
+const AGREED: [(&str, &str); 2] = [
+    ("forge.promote", "a person has to agree before a skill is trusted"),
+    ("forge.retry", "a person has to look at the failure before the skill is built again"),
+];
 
 impl Part {
     /// Every part.
@@ -106,7 +118,7 @@ impl Part {
 impl BuiltIn {
     /// The names of all built-in rules.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        Part::ALL.into_iter().map(Part::rule).chain([UPDATE_RULE])
+        Part::ALL.into_iter().map(Part::rule).chain([UPDATE_RULE, PERSON_RULE, FORGE_RULE])
     }
 
     /// The rules for a project in which, besides the policy and the repository, these parts lie.
@@ -168,8 +180,28 @@ impl Rule for BuiltIn {
             let text = "a person has to agree to every change of the policy";
             return Verdict::review(Reason::new(Layer::BuiltIn, UPDATE_RULE, text));
         }
+        if let Some(verdict) = of_forge(facts) {
+            return verdict;
+        }
+        if let Some(class) = facts.subject.side_effect.filter(|it| ALWAYS_ASKED.contains(it)) {
+            let text = format!("a person has to agree to every run of a skill of class {class}");
+            return Verdict::review(Reason::new(Layer::BuiltIn, PERSON_RULE, &text));
+        }
         Verdict::Pass
     }
+}
+
+/// What is said of a step of a skill's way: a model proposes, builds and trusts nothing.
+fn of_forge(facts: &Facts<'_>) -> Option<Verdict> {
+    let tool = facts.tool().filter(|tool| tool.starts_with(FORGE))?;
+    if facts.actor() != "user" {
+        let text = "the steps of a skill's way are the user's alone";
+        let reason = Reason::new(Layer::BuiltIn, FORGE_RULE, text);
+        let hint = "propose it to the user, who runs `fluffy skill`";
+        return Some(Verdict::deny(reason.with_hint(hint)));
+    }
+    let (_, text) = AGREED.iter().find(|(name, _)| *name == tool)?;
+    Some(Verdict::review(Reason::new(Layer::BuiltIn, PERSON_RULE, text)))
 }
 
 /// Whether a place is a kept one, lies in it, or beside it as a database's log does.

@@ -26,7 +26,16 @@ pub struct Shape {
     pub changes: bool,
     /// Where it runs.
     pub isolation: Isolation,
+    /// What running it can do to the world, one of [`SIDE_EFFECTS`]; of skills alone.
+    pub side_effect: Option<&'static str>,
 }
+
+/// What a skill can do to the world, as policies and proposals write it.
+pub const SIDE_EFFECTS: [&str; 6] =
+    ["READ_ONLY", "FILE_WRITE", "NETWORK", "SECRET_READ", "MONEY", "MESSAGING"];
+
+/// What a person is asked about every time, whatever a policy says.
+pub(crate) const ALWAYS_ASKED: [&str; 2] = ["MONEY", "MESSAGING"];
 
 /// Why the paths of a call cannot be known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -64,12 +73,14 @@ impl Shape {
         command: None,
         changes: false,
         isolation: Isolation::Kernel,
+        side_effect: None,
     };
 
     /// What a call with these parameters acts on.
     pub fn subject(&self, params: &Json) -> Result<Subject, CallError> {
         let (isolation, changes) = (self.isolation, self.changes);
-        let mut subject = Subject { isolation, changes, ..Subject::default() };
+        let side_effect = self.side_effect;
+        let mut subject = Subject { isolation, changes, side_effect, ..Subject::default() };
         let mut named = false;
         for argument in self.paths {
             match params.value().get(argument) {
@@ -164,7 +175,7 @@ const RUN_TREE: Shape = Shape { isolation: Isolation::Sandbox, ..READ_TREE };
 const NAME_PATHS: Shape = Shape { paths: &["paths"], ..Shape::PLAIN };
 
 /// Every tool of ours, in the order in which they are told.
-static CALLS: [(&str, Shape); 22] = [
+static CALLS: [(&str, Shape); 29] = [
     ("echo", Shape::PLAIN),
     ("add", Shape::PLAIN),
     ("fs.read", READ),
@@ -187,6 +198,13 @@ static CALLS: [(&str, Shape); 22] = [
     ("workflow.request_exemption", NAME_PATHS),
     ("task.complete", Shape::PLAIN),
     ("policy.update", Shape::PLAIN),
+    ("forge.propose", Shape::PLAIN),
+    ("forge.build", Shape::PLAIN),
+    ("forge.verify", Shape::PLAIN),
+    ("forge.research", Shape::PLAIN),
+    ("forge.retry", Shape::PLAIN),
+    ("forge.promote", Shape::PLAIN),
+    ("forge.revoke", Shape::PLAIN),
 ];
 
 #[cfg(test)]

@@ -55,6 +55,8 @@ pub(crate) struct Condition {
     pub(crate) workflow_states: Option<BTreeSet<String>>,
     /// A command that begins with these words.
     pub(crate) commands: Option<Commands>,
+    /// A skill of one of these classes.
+    pub(crate) side_effects: Option<BTreeSet<String>>,
 }
 
 /// Commands by their first words.
@@ -161,6 +163,8 @@ impl Condition {
             Some("workflow_state")
         } else if !self.names_command(facts) {
             Some("command")
+        } else if lacks(&self.side_effects, facts.subject.side_effect) {
+            Some("side_effect")
         } else {
             None
         }

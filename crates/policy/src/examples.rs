@@ -7,7 +7,7 @@ use std::sync::Arc;
 use fluffy_base::{Json, KernelRequest, KernelState, PathError, ProjectPath};
 
 use crate::builtin::BuiltIn;
-use crate::calls::shape_of;
+use crate::calls::{SIDE_EFFECTS, shape_of};
 use crate::capabilities::Capabilities;
 use crate::capability::{Capability, Example, Expected};
 use crate::condition::Condition;
@@ -80,6 +80,8 @@ fn subject(rule: &Capability, example: &Example) -> Result<Subject, String> {
     let mut subject = Subject {
         isolation: shape.map_or(Isolation::Sandbox, |shape| shape.isolation),
         changes: shape.is_some_and(|shape| shape.changes),
+        side_effect: first(rule.condition.side_effects.as_ref())
+            .and_then(|name| SIDE_EFFECTS.into_iter().find(|class| *class == name)),
         command: commands.filter(|_| runs).and_then(|commands| commands.words.first().cloned()),
         ..Subject::default()
     };

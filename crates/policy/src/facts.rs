@@ -38,6 +38,8 @@ pub struct Subject {
     pub command: Option<Vec<String>>,
     /// Where it would run.
     pub isolation: Isolation,
+    /// What running it can do to the world, if it is a skill.
+    pub side_effect: Option<&'static str>,
 }
 
 /// Where a call runs.
@@ -72,6 +74,7 @@ static NO_SUBJECT: Subject = Subject {
     file_bytes: None,
     command: None,
     isolation: Isolation::Kernel,
+    side_effect: None,
 };
 static NO_CALLER: Caller = Caller {
     tags: BTreeSet::new(),

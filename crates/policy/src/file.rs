@@ -8,6 +8,7 @@
 mod output;
 mod rules;
 mod sections;
+mod skills;
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -19,6 +20,7 @@ use serde_json::{Value, json};
 
 pub(crate) use self::output::OutputRules;
 pub use self::sections::{EXEMPTIONS, Exemption, Exemptions, NetworkWhitelist};
+pub use self::skills::{SkillPattern, SkillRules};
 use crate::capabilities::Capabilities;
 use crate::jurisdiction::{Jurisdiction, Limits, Names, RequiredField};
 use crate::rule::Rule;
@@ -50,6 +52,7 @@ pub struct PolicyFile {
     exemptions: Exemptions,
     network: NetworkWhitelist,
     output: OutputRules,
+    skills: SkillRules,
     sanitiser: Arc<Sanitiser>,
     warnings: Vec<Warning>,
     digest: Digest,
@@ -97,6 +100,7 @@ impl PolicyFile {
             exemptions: Exemptions::new(),
             network: NetworkWhitelist::new(),
             output: OutputRules::default(),
+            skills: SkillRules::default(),
             sanitiser: Arc::default(),
             warnings: Vec::new(),
             digest: Digest::GENESIS,
@@ -144,6 +148,11 @@ impl PolicyFile {
         &self.network
     }
 
+    /// What skills may not use beyond what is always forbidden.
+    pub fn skills(&self) -> &SkillRules {
+        &self.skills
+    }
+
     /// What of a result is masked, and how much of it is handed on.
     pub fn sanitiser(&self) -> &Arc<Sanitiser> {
         &self.sanitiser
@@ -179,6 +188,9 @@ impl PolicyFile {
         let output =
             (self.output != OutputRules::default()).then(|| meaning::of_output(&self.output));
         add("output", output);
+        let skills =
+            (self.skills != SkillRules::default()).then(|| meaning::of_skills(&self.skills));
+        add("skills", skills);
         add("network_whitelist", (!self.network.is_empty()).then(|| json!(self.network)));
         meaning
     }
@@ -190,7 +202,7 @@ fn read(name: &Arc<str>, text: &str) -> Result<PolicyFile, Problem> {
         return Err(Problem { line: 1, column: 1, what });
     }
     let root = yaml::parse(text)?;
-    let [version, jurisdiction, capabilities, extensions, exemptions, network, output] =
+    let [version, jurisdiction, capabilities, extensions, exemptions, network, output, skills] =
         root.root().fields([
             "version",
             "jurisdiction",
@@ -199,6 +211,7 @@ fn read(name: &Arc<str>, text: &str) -> Result<PolicyFile, Problem> {
             "tdd_exemptions",
             "network_whitelist",
             "output",
+            "skills",
         ])?;
     if let Some(version) = version {
         check_version(&version)?;
@@ -216,6 +229,7 @@ fn read(name: &Arc<str>, text: &str) -> Result<PolicyFile, Problem> {
         exemptions: read_or(exemptions, Exemptions::new(), sections::read_exemptions)?,
         network: read_or(network, NetworkWhitelist::new(), sections::read_network)?,
         output,
+        skills: read_or(skills, SkillRules::default(), skills::read)?,
         sanitiser: Arc::new(sanitiser),
         digest: Digest::GENESIS,
     };

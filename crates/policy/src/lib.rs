@@ -37,7 +37,7 @@ mod whole;
 pub mod yaml;
 
 pub use builtin::{BuiltIn, Part};
-pub use calls::{CallError, Shape, canonical_call, known_calls, shape_of};
+pub use calls::{CallError, SIDE_EFFECTS, Shape, canonical_call, known_calls, shape_of};
 pub use capabilities::Capabilities;
 pub use capability::Action;
 pub use cases::{Case, SAMPLE_ACTOR, SampleCall, read_cases, refused_path};
@@ -57,7 +57,7 @@ pub use extension::source::{MAX_RULE_BYTES, RuleProblem};
 pub use facts::{Caller, Facts, Isolation, Subject};
 pub use file::{
     DEFAULT_POLICY, EXEMPTIONS, Exemption, Exemptions, MAX_POLICY_BYTES, NetworkWhitelist,
-    POLICY_SCHEMA, PolicyFile,
+    POLICY_SCHEMA, PolicyFile, SkillPattern, SkillRules,
 };
 pub use glob::{Glob, GlobError, GlobIndex, GlobProblem};
 pub use jurisdiction::{Jurisdiction, NameError, Names, RequiredField, UnknownField};

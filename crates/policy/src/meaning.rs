@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::capabilities::Capabilities;
 use crate::capability::Capability;
 use crate::condition::{Condition, Syscalls};
-use crate::file::{Exemptions, OutputRules};
+use crate::file::{Exemptions, OutputRules, SkillRules};
 use crate::glob::Glob;
 use crate::sanitise::ResultLimit;
 
@@ -49,7 +49,7 @@ fn of_condition(condition: &Condition) -> Value {
         names
     });
     let commands = condition.commands.as_ref();
-    json!({
+    let mut meaning = json!({
         "syscall": calls,
         "path_glob": condition.paths.as_deref().map(of_globs),
         "caller_tag": condition.caller_tags,
@@ -57,7 +57,12 @@ fn of_condition(condition: &Condition) -> Value {
         "session_mode": condition.modes,
         "workflow_state": condition.workflow_states,
         "command": commands.map(|commands| commands.words.iter().collect::<BTreeSet<_>>()),
-    })
+    });
+    // Only where it is said: a policy without skills means what it always meant.
+    if let (Value::Object(members), Some(classes)) = (&mut meaning, &condition.side_effects) {
+        members.insert("side_effect".to_owned(), json!(classes));
+    }
+    meaning
 }
 
 fn of_globs(globs: &[Glob]) -> BTreeSet<&str> {
@@ -73,6 +78,14 @@ pub(crate) fn of_syscalls(syscalls: &Syscalls) -> String {
 }
 
 /// What is masked and cut in results.
+pub(crate) fn of_skills(skills: &SkillRules) -> Value {
+    let imports: BTreeSet<_> = skills.forbidden_imports.iter().collect();
+    let calls: BTreeSet<_> = skills.forbidden_calls.iter().collect();
+    let patterns: BTreeSet<_> =
+        skills.patterns.iter().map(|it| [&it.name, &it.pattern, &it.why]).collect();
+    json!({ "forbidden_imports": imports, "forbidden_calls": calls, "patterns": patterns })
+}
+
 pub(crate) fn of_output(output: &OutputRules) -> Value {
     let limit = |limit: &ResultLimit| json!({ "keep": limit.keep.name(), "tokens": limit.tokens });
     let tools = output.limits.tools.iter().map(|(tool, of)| (tool.clone(), limit(of)));

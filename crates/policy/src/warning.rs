@@ -141,6 +141,7 @@ fn covers(wide: &Condition, narrow: &Condition) -> bool {
         && subset(&wide.actors, &narrow.actors)
         && subset(&wide.modes, &narrow.modes)
         && subset(&wide.workflow_states, &narrow.workflow_states)
+        && subset(&wide.side_effects, &narrow.side_effects)
         && covers_commands(wide.commands.as_ref(), narrow.commands.as_ref())
 }
 

@@ -23,13 +23,22 @@ fn names(rule: &Capability, syscall: &str) -> bool {
 /// Whether the rule allows all of it, to everybody and without an exception.
 fn allows(rule: &Capability, glob: &Glob) -> bool {
     let Condition {
-        syscalls: _, paths, caller_tags, actors, modes, workflow_states, commands, ..
+        syscalls: _,
+        paths,
+        caller_tags,
+        actors,
+        modes,
+        workflow_states,
+        commands,
+        side_effects,
+        ..
     } = &rule.condition;
     let everybody = caller_tags.is_none()
         && actors.is_none()
         && modes.is_none()
         && workflow_states.is_none()
-        && commands.is_none();
+        && commands.is_none()
+        && side_effects.is_none();
     let covered = |globs: &Vec<Glob>| globs.iter().any(|wide| wide.covers(glob));
     rule.action == Action::Allow
         && everybody

@@ -14,8 +14,9 @@ use crate::http::{Http, Reply};
 use crate::redact::Redactor;
 use crate::tunnel::{Dial, after, now};
 use crate::{
-    Answer, Ask, Decoder, Endpoint, HostAnswer, HostMessage, MAX_HOST_FRAME_BYTES, MAX_TURN_BYTES,
-    ModelInfo, ModelRequest, ProviderError, SseDecoder, SseEvent, StreamEvent, refusal,
+    Answer, Ask, Decoder, EmbedRequest, Endpoint, HostAnswer, HostMessage, MAX_HOST_FRAME_BYTES,
+    MAX_TURN_BYTES, ModelInfo, ModelRequest, ProviderError, SseDecoder, SseEvent, StreamEvent,
+    refusal,
 };
 
 /// How much is read at a time.
@@ -114,6 +115,7 @@ impl Host {
             },
             HostMessage::Models => self.models(output)?.map(HostAnswer::Models),
             HostMessage::Count(request) => self.count(&request).map(HostAnswer::Counted),
+            HostMessage::Embed(request) => self.embed(&request).map(HostAnswer::Embedded),
         };
         write(&redactor.answer(answered.unwrap_or_else(HostAnswer::Failed)), output)
     }
@@ -190,6 +192,12 @@ impl Host {
         let adapter = self.endpoint.protocol.adapter();
         let Some(ask) = adapter.count(request, &self.endpoint)? else { return Ok(None) };
         Ok(Some(adapter.counted(&self.whole(ask)?)?))
+    }
+
+    fn embed(&self, request: &EmbedRequest) -> Result<Vec<Vec<f32>>, ProviderError> {
+        let adapter = self.endpoint.protocol.adapter();
+        let ask = adapter.embed(request, &self.endpoint)?;
+        adapter.embedded(&self.whole(ask)?, request.texts.len())
     }
 
     /// The whole body of an answer that is a success.

@@ -5,7 +5,7 @@
 use fluffy_base::{FrameError, Secret, encode_frame};
 use serde::{Deserialize, Serialize};
 
-use crate::{Endpoint, ModelInfo, ModelRequest, ProviderError, StreamEvent};
+use crate::{EmbedRequest, Endpoint, ModelInfo, ModelRequest, ProviderError, StreamEvent};
 
 /// The largest message in either direction.
 pub const MAX_HOST_FRAME_BYTES: usize = 32 << 20;
@@ -27,10 +27,12 @@ pub enum HostMessage {
     Models,
     /// Count the tokens of a request: `Counted` or `Failed`.
     Count(ModelRequest),
+    /// Ask for the numbers that stand for texts: `Embedded` or `Failed`.
+    Embed(EmbedRequest),
 }
 
 /// From the provider's process.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum HostAnswer {
     /// A piece of the turn.
@@ -43,6 +45,8 @@ pub enum HostAnswer {
     Models(Vec<ModelInfo>),
     /// The tokens, where the provider counts them.
     Counted(Option<u64>),
+    /// The numbers, for each text in the order of the texts.
+    Embedded(Vec<Vec<f32>>),
 }
 
 impl HostMessage {
@@ -57,6 +61,7 @@ impl HostMessage {
             Self::Turn(request) => serde_json::json!({"turn": request}),
             Self::Models => serde_json::json!("models"),
             Self::Count(request) => serde_json::json!({"count": request}),
+            Self::Embed(request) => serde_json::json!({"embed": request}),
         };
         framed(&value)
     }

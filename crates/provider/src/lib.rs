@@ -36,7 +36,8 @@ pub use error::ProviderError;
 pub use host::serve;
 pub use host_protocol::{HostAnswer, HostMessage, MAX_HOST_FRAME_BYTES};
 pub use message::{
-    Call, CallOutcome, CallResult, Message, ModelRequest, Place, ReasoningBlock, ToolDefinition,
+    Call, CallOutcome, CallResult, EmbedRequest, Message, ModelRequest, Place, ReasoningBlock,
+    ToolDefinition,
 };
 pub use names::Names;
 pub use provider::Provider;

@@ -23,6 +23,16 @@ pub struct ModelRequest {
     pub max_output_tokens: u64,
 }
 
+/// Texts that numbers are wanted for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EmbedRequest {
+    /// The model's name at its provider.
+    pub model: String,
+    /// The texts.
+    pub texts: Vec<String>,
+}
+
 /// A tool as a model sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -82,7 +82,10 @@ impl Redactor {
                 }
                 HostAnswer::Models(models)
             }
-            other @ (HostAnswer::Piece(_) | HostAnswer::Done | HostAnswer::Counted(_)) => other,
+            other @ (HostAnswer::Piece(_)
+            | HostAnswer::Done
+            | HostAnswer::Counted(_)
+            | HostAnswer::Embedded(_)) => other,
         }
     }
 

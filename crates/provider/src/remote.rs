@@ -13,8 +13,8 @@ use fluffy_base::Secret;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Endpoint, HostAnswer, HostMessage, ModelInfo, ModelRequest, Prices, Provider, ProviderError,
-    StreamEvent,
+    EmbedRequest, Endpoint, HostAnswer, HostMessage, ModelInfo, ModelRequest, Prices, Provider,
+    ProviderError, StreamEvent,
 };
 
 /// How often whoever waits is asked whether it still does.
@@ -107,6 +107,19 @@ impl Remote {
         }
     }
 
+    /// The numbers that stand for texts, for each in their order.
+    pub fn embed(
+        &self,
+        request: EmbedRequest,
+        waiting: Waiting<'_>,
+    ) -> Result<Vec<Vec<f32>>, ProviderError> {
+        let texts = request.texts.len();
+        match self.ask(&HostMessage::Embed(request), waiting)? {
+            HostAnswer::Embedded(vectors) if vectors.len() == texts => Ok(vectors),
+            _ => Err(nonsense("something else than numbers for every text")),
+        }
+    }
+
     /// Asks something that has one answer.
     fn ask(
         &self,
@@ -124,7 +137,9 @@ impl Remote {
                     self.keep(exchange);
                     return Err(believable(error));
                 }
-                answer @ (HostAnswer::Models(_) | HostAnswer::Counted(_)) => {
+                answer @ (HostAnswer::Models(_)
+                | HostAnswer::Counted(_)
+                | HostAnswer::Embedded(_)) => {
                     self.keep(exchange);
                     return Ok(answer);
                 }
@@ -229,7 +244,7 @@ impl Provider for Remote {
                     self.keep(exchange);
                     return Err(believable(error));
                 }
-                HostAnswer::Models(_) | HostAnswer::Counted(_) => {
+                HostAnswer::Models(_) | HostAnswer::Counted(_) | HostAnswer::Embedded(_) => {
                     return Err(nonsense("something that nobody asked for"));
                 }
             }

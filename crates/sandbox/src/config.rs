@@ -8,6 +8,8 @@
 
 use std::path::{Path, PathBuf};
 
+use fluffy_base::ProjectPath;
+
 use crate::limits::Limits;
 use crate::network::Network;
 use crate::profile::Profile;
@@ -21,6 +23,7 @@ pub struct Config {
     limits: Limits,
     network: Network,
     workspace: Option<Workspace>,
+    parts: Option<Parts>,
     home: Option<PathBuf>,
     shown: Vec<Shown>,
 }
@@ -45,6 +48,15 @@ pub enum Changes {
     Output(Volume),
     /// The workspace can be written; what changes is laid over it in the volume.
     Overlay(Volume),
+}
+
+/// The folders of a workspace that a job sees, where it does not see all of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// Folders that it sees and cannot change.
+    pub seen: Vec<ProjectPath>,
+    /// Folders that it sees, and whose changes go where those of the workspace go.
+    pub changed: Vec<ProjectPath>,
 }
 
 /// A path of the host that is shown read-only at the same place.
@@ -82,6 +94,7 @@ impl Config {
             limits: template.limits(),
             network: Network::None,
             workspace: None,
+            parts: None,
             home: None,
             shown: Vec::new(),
         }
@@ -124,6 +137,13 @@ impl Config {
         Ok(self)
     }
 
+    /// The same with these folders of its workspace alone. Each has to be there, as a directory and not as a link.
+    #[must_use]
+    pub fn with_parts(mut self, parts: Parts) -> Self {
+        self.parts = Some(parts);
+        self
+    }
+
     /// The same with a private, empty, writable home directory at this path.
     pub fn with_home(mut self, home: &Path) -> Result<Self, ConfigError> {
         place(home)?;
@@ -160,6 +180,11 @@ impl Config {
     /// What it works on.
     pub fn workspace(&self) -> Option<&Workspace> {
         self.workspace.as_ref()
+    }
+
+    /// The folders of it that are seen; all of it where nothing is said.
+    pub fn parts(&self) -> Option<&Parts> {
+        self.parts.as_ref()
     }
 
     /// Where its changes go, if it keeps any.

@@ -19,7 +19,7 @@ mod runtime;
 mod template;
 mod volume;
 
-pub use config::{Changes, Config, ConfigError, Shown, Workspace};
+pub use config::{Changes, Config, ConfigError, Parts, Shown, Workspace};
 pub use job::{Captured, End, Input, Job, Limit, Outcome, Output, Start, Stream, Usage, Watcher};
 pub use limits::Limits;
 pub use native::l1;

@@ -1,11 +1,14 @@
 //! What tests of several crates need: projects in temporary directories, the contracts of seams, and
 //! a server that speaks TLS.
 
+pub mod fuzz;
 pub mod runtime_contract;
 pub mod server;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use fluffy_sandbox::{Native, NativeOptions, Runtime, RuntimeError};
 use tempfile::TempDir;
 
 /// A project and the user's state, in a temporary directory that goes away with the value.
@@ -42,4 +45,22 @@ impl Project {
     pub fn path(&self, name: impl AsRef<Path>) -> PathBuf {
         self.dir.path().join(name)
     }
+}
+
+/// The native driver, for tests of crates that may not know the sandbox. `program` answers to `sandbox-init`.
+///
+/// # Errors
+///
+/// When the driver's directory cannot be made or its surroundings not be read.
+pub fn native(program: &Path, state: &Path) -> Result<Arc<dyn Runtime>, RuntimeError> {
+    let (program, state) = (program.to_owned(), state.to_owned());
+    let options = NativeOptions { program, state, path: Vec::new(), env: Vec::new() };
+    Ok(Arc::new(Native::open(options)?))
+}
+
+/// Where `scripts/test` puts the tools that check skills.
+pub fn skill_tools() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/skills");
+    // Sandboxes show paths that mean one thing.
+    std::path::absolute(root.canonicalize().unwrap_or(root.clone())).unwrap_or(root)
 }

@@ -6,7 +6,7 @@ use clap::{Args as ClapArgs, Subcommand};
 pub(crate) enum AuthCommand {
     /// Keep the key of a provider: typed where nobody sees it, or piped
     Set {
-        /// The provider, such as `anthropic`
+        /// The provider, such as `anthropic`; or `secret:NAME`, which skills may be given
         provider: String,
     },
     /// Tell which providers have a key, and where it comes from; no key is shown
@@ -17,7 +17,7 @@ pub(crate) enum AuthCommand {
     },
     /// Forget the key of a provider
     Rm {
-        /// The provider
+        /// The provider, or `secret:NAME`
         provider: String,
     },
     /// Ask a provider whether it takes the key; costs nothing

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fluffy_base::{Event, Fault, FaultCode, Message, Observer, SystemWaiter, Waiter as _};
-use fluffy_kernel::CallError;
+use fluffy_kernel::{CallError, ReceiveError};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -150,8 +150,14 @@ impl<'a> Follower<'a> {
                 Err(error) => error,
             };
             attempt += 1;
-            let ends = matches!(&error, CallError::Gone(_)) && submission.work.may_be_repeated()
-                || matches!(&error, CallError::Fault(fault) if fault.code == FaultCode::Stopping);
+            // A kernel that says that it stops has taken nothing: what it takes it answers first.
+            let stops = matches!(
+                &error,
+                CallError::Fault(fault) | CallError::Gone(ReceiveError::HungUp(fault))
+                    if fault.code == FaultCode::Stopping
+            );
+            let lost = matches!(&error, CallError::Gone(_)) && submission.work.may_be_repeated();
+            let ends = stops || lost;
             if !ends || attempt > ENDING {
                 return Err(told(error));
             }
@@ -228,9 +234,10 @@ impl<'a> Follower<'a> {
             return Ok(Regained::End(End::Task(Outcome::Cancelled)));
         }
         if !submission.work.may_be_repeated() {
-            return Err(unanswered(
-                "its process ended; whether it was done, `fluffy session show` tells",
-            ));
+            return Err(unanswered(match &submission.work {
+                Work::Skill(_) => "its process ended; what was done, `fluffy skill history` tells",
+                _other => "its process ended; whether it was done, `fluffy session show` tells",
+            }));
         }
         self.restarts += 1;
         if self.restarts > RESTARTS {

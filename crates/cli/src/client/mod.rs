@@ -22,7 +22,6 @@ pub(crate) use self::follow::{Follower, Watched};
 use crate::environment::Environment;
 use crate::explain::{CliError, Explained, FAILED};
 use crate::place::Place;
-use crate::providers::ModelSource;
 use crate::wire::{self, Joined, PART_BYTES, Submission};
 
 /// How long a kernel may take to answer.
@@ -112,10 +111,8 @@ impl Line {
 
     /// Hands work over.
     fn submit(&self, submission: &Submission) -> Result<Joined, CallError> {
-        if let Some(wire::Driver { model: ModelSource::Replay { text, .. }, .. }) =
-            &submission.driver
-        {
-            let mut rest = text.as_str();
+        if let Some(text) = submission.sent_before() {
+            let mut rest = text;
             while !rest.is_empty() {
                 let end = rest.floor_char_boundary(PART_BYTES);
                 let (part, more) = rest.split_at_checked(end).unwrap_or((rest, ""));

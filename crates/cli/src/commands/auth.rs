@@ -4,12 +4,16 @@ use serde_json::json;
 
 use crate::args::AuthCommand;
 use crate::commands::models::asked;
+use crate::commands::skill::stored_as;
 use crate::environment::Environment;
 use crate::explain::{CliError, DONE};
 use crate::keys::{Keys, Origin, read_key, shown};
 use crate::output::{Output, Tone};
 use crate::place::Place;
 use crate::providers::{Catalogue, Provider, SetupError};
+
+/// How a secret of skills is named among providers.
+const SECRET: &str = "secret:";
 
 pub(crate) fn run(
     place: &dyn Fn() -> Result<Place, CliError>,
@@ -18,6 +22,12 @@ pub(crate) fn run(
     output: &mut Output,
 ) -> Result<u8, CliError> {
     let (catalogue, keys) = (Catalogue::of(environment)?, Keys::of(environment)?);
+    if let AuthCommand::Set { provider } | AuthCommand::Rm { provider } = command
+        && let Some(name) = provider.strip_prefix(SECRET)
+    {
+        let keeps = matches!(command, AuthCommand::Set { .. });
+        return secret(name, keeps, &keys, output);
+    }
     match command {
         AuthCommand::Set { provider } => set(&catalogue.find(provider)?, &keys, output),
         AuthCommand::List { json } => list(&catalogue, &keys, *json, output),
@@ -29,6 +39,34 @@ pub(crate) fn run(
             Ok(DONE)
         }
     }
+}
+
+/// Keeps or forgets a secret that skills may be given.
+fn secret(name: &str, keeps: bool, keys: &Keys<'_>, output: &mut Output) -> Result<u8, CliError> {
+    let plain = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+    let fits = name.starts_with(|first: char| first.is_ascii_uppercase())
+        && name.len() <= 64
+        && name.bytes().all(plain);
+    if !fits {
+        let given = fluffy_base::Excerpt::new(name, 80).to_string();
+        let wanted = "the name of a secret, in upper-case letters, digits and `_`".to_owned();
+        return Err(CliError::Value { given, wanted });
+    }
+    let stored = stored_as(name);
+    if keeps {
+        let key = read_key(&format!("Secret {name} (it is not shown): "));
+        let kept = keys.keep(&stored, &key.map_err(SetupError::from)?).map_err(SetupError::from)?;
+        output.line(format!("The secret {name} is kept in {}.", kept.origin))?;
+        return Ok(DONE);
+    }
+    let from = keys.forget(&stored).map_err(SetupError::from)?;
+    for origin in &from {
+        output.line(format!("The secret {name} is removed from {origin}."))?;
+    }
+    if from.is_empty() {
+        output.line(format!("No secret {name} was kept."))?;
+    }
+    Ok(DONE)
 }
 
 fn set(provider: &Provider<'_>, keys: &Keys<'_>, output: &mut Output) -> Result<u8, CliError> {

@@ -10,6 +10,7 @@ use fluffy_sandbox::l1::{close_inherited, enter};
 use crate::args::ServeArgs;
 use crate::environment::Environment;
 use crate::explain::{CliError, DONE};
+use crate::forge::person;
 use crate::interrupt::Stop;
 use crate::place::Place;
 use crate::service::{Counter, Desk};
@@ -39,6 +40,8 @@ fn serve(place: Place, environment: &Environment, args: &ServeArgs) -> Result<u8
     close_inherited(&[])?;
     let client = rustix::process::geteuid().as_raw();
     let surroundings = Surroundings::of(environment);
+    // Found out before the walls close, behind which root is somebody else.
+    let environment = &Environment { user: Some(person()), ..environment.parts() };
     let _confined = enter(&place.confinement(environment, &args.socket)?)?;
     let listener = match listen(&args.socket) {
         Err(ListenError::AlreadyRunning(_)) => return Ok(RUNNING),
@@ -54,6 +57,9 @@ fn serve(place: Place, environment: &Environment, args: &ServeArgs) -> Result<u8
         service,
         ServerOptions { also: Some(client), unread: UNREAD, ..ServerOptions::default() },
     )?;
+    let ready = Arc::clone(&desk);
+    // Whoever had this process started will want it, and is still on the way.
+    std::thread::Builder::new().name("sandboxes".to_owned()).spawn(move || ready.make_ready())?;
     let orphaned = Arc::clone(&desk);
     std::thread::Builder::new().name("bootstrap".to_owned()).spawn(move || {
         // Nothing is said there: its end is the end of the bootstrap.

@@ -31,6 +31,7 @@ pub(crate) mod provider_host;
 pub(crate) mod run;
 mod sandbox_run;
 mod session;
+pub(crate) mod skill;
 
 use std::path::Path;
 
@@ -69,6 +70,7 @@ pub(crate) fn run(
             demo::run(environment, &args, output, &stop)?
         }
         Command::Session(command) => session::run(&place()?, environment, &command, output)?,
+        Command::Skill(command) => skill::run(&place()?, environment, &command, output)?,
         Command::Auth(command) => auth::run(&place, environment, &command, output)?,
         Command::Models(args) => models::run(&place()?, environment, &args, output)?,
         Command::Kernel(KernelCommand::Submit(submit)) => {

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::answer_file::AnswerFile;
 use crate::args::{CapArgs, TaskArgs};
 use crate::client::{Follower, Link, Watched};
+use crate::commands::skill::handed;
 use crate::environment::Environment;
 use crate::explain::{CANCELLED, CAP_REACHED, CliError, DENIED, DONE, FAILED, PROVIDER_FAILED};
 use crate::interrupt::Stop;
@@ -151,9 +152,12 @@ pub(crate) fn drive(
         pins: request.pins.clone(),
     };
     let driver = Some(Driver { model, caps: request.caps });
+    let handed = handed(place, environment, None)?;
     let surroundings = Surroundings::of(environment);
     let link = Link::new(place, environment);
-    Follower::new(&link, watched).carry_out(Submission { work, driver, surroundings })?.task()
+    Follower::new(&link, watched)
+        .carry_out(Submission { work, driver, handed, surroundings })?
+        .task()
 }
 
 /// Has a task followed, shown as is fitting here; gives the exit code.

@@ -13,6 +13,7 @@ use self::list::meant;
 use crate::args::{ResumeArgs, SessionCommand};
 use crate::client::{Follower, Link, Watched};
 use crate::commands::run::{Caps, Manner, Stage, said, watched};
+use crate::commands::skill::handed;
 use crate::drive::stored;
 use crate::environment::Environment;
 use crate::explain::{CliError, DONE};
@@ -23,7 +24,7 @@ use crate::providers::Choice;
 use crate::render::Look;
 use crate::review::{AtTerminal, Said, TaskReviewer};
 use crate::settings::Settings;
-use crate::wire::{Act, Driver, Submission, Surroundings, Work};
+use crate::wire::{Act, Driver, Handed, Submission, Surroundings, Work};
 
 pub(crate) fn run(
     place: &Place,
@@ -81,7 +82,7 @@ fn acted(
     let link = Link::new(place, environment);
     let work = Work::Act { session: id.to_string(), act };
     let surroundings = Surroundings::of(environment);
-    let submission = Submission { work, driver: None, surroundings };
+    let submission = Submission { work, driver: None, handed: Handed::default(), surroundings };
     Follower::new(&link, watched).carry_out(submission)?.shown()
 }
 
@@ -114,10 +115,11 @@ fn go_on(place: &Place, environment: &Environment, args: &ResumeArgs) -> Result<
         };
         let driver = Some(Driver { model: choice.settle(environment)?, caps });
         let work = Work::Resume { session: id.to_string() };
+        let handed = handed(place, environment, None)?;
         let surroundings = Surroundings::of(environment);
         let link = Link::new(place, environment);
         let as_it_is = args.provider.is_none() && args.model.is_none();
         let follower = Follower::new(&link, watched).joining(as_it_is);
-        follower.carry_out(Submission { work, driver, surroundings })?.task()
+        follower.carry_out(Submission { work, driver, handed, surroundings })?.task()
     })
 }

@@ -36,7 +36,8 @@ pub(crate) fn connect(
     Ok(Remote::new(Box::new(guests), setup.endpoint, setup.headers, model))
 }
 
-fn upstream(via: &Via) -> Result<Upstream, SetupError> {
+/// The proxy as sandboxes are given it.
+pub(crate) fn upstream(via: &Via) -> Result<Upstream, SetupError> {
     let Via { host, port, login } = via;
     let parts = login.as_ref().map(|login| match login.expose().split_once(':') {
         Some((user, password)) => (user.to_owned(), password.to_owned()),

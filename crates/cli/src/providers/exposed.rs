@@ -3,8 +3,8 @@
 use fluffy_base::Secret;
 use serde::{Serialize as _, Serializer};
 
-/// Headers with their values.
-pub(super) fn headers<S: Serializer>(
+/// Headers, or secrets by their names, with their values.
+pub(crate) fn headers<S: Serializer>(
     headers: &[(String, Secret)],
     serializer: S,
 ) -> Result<S::Ok, S::Error> {

@@ -10,6 +10,7 @@ mod builtin;
 mod connect;
 mod error;
 mod exposed;
+mod gateway;
 mod known_models;
 mod local;
 mod settings;
@@ -23,8 +24,10 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::address::{Address, ProxyUrl};
 pub(crate) use self::builtin::{BUILT_IN, BuiltIn};
-pub(crate) use self::connect::connect;
+pub(crate) use self::connect::{connect, upstream};
 pub(crate) use self::error::SetupError;
+pub(crate) use self::exposed::headers as exposed_pairs;
+pub(crate) use self::gateway::GatewaySetup;
 pub(crate) use self::local::{listening, offer};
 pub(crate) use self::settings::{Entry, Name, entries};
 pub(crate) use self::spec::{Choice, Chosen, ModelSource, ProviderSpec};
@@ -214,7 +217,8 @@ impl Catalogue {
     }
 
     /// The proxy on the way to a host, if there is one.
-    fn via(&self, host: &str) -> Option<Via> {
+    /// The proxy on the way to a host, if there is one.
+    pub(crate) fn via(&self, host: &str) -> Option<Via> {
         let (proxy, is_machines) = self.settings.proxy()?;
         let own = self.settings.list("no_proxy").unwrap_or_default();
         if is_direct(host, own) || is_machines && is_direct(host, &self.no_proxy) {

@@ -4,6 +4,7 @@
 //! its rules. What is decided here is who may drive, answer and stop what is under way, by what the socket says of a peer.
 
 mod run;
+mod skill;
 mod work;
 
 use std::collections::HashMap;
@@ -110,6 +111,11 @@ impl Desk {
         let inside = self.inside();
         let waited = self.changed.wait_while(inside, |inside| inside.is_busy());
         drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Tries whether sandboxes can be made, before anybody asks. Where they cannot, the first work says why.
+    pub(crate) fn make_ready(&self) {
+        drop(self.runtime());
     }
 
     /// What makes the sandboxes; tried once. Nothing runs outside of a sandbox, so no work begins without.

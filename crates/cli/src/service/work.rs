@@ -13,7 +13,7 @@ use crate::environment::Environment;
 use crate::explain::{CliError, Explained, FAILED};
 use crate::place::Place;
 use crate::providers::ModelSource;
-use crate::wire::{Act, Bytes, Driver, End, Submission, Work};
+use crate::wire::{Act, BuilderSource, Bytes, Driver, End, SkillWork, Submission, Work};
 
 /// The most that is shown of what a person did: a message has room for it.
 const MAX_SHOWN: usize = 20 << 20;
@@ -37,7 +37,10 @@ pub(crate) fn carry_out(
             None => Err("it has come to its end".to_owned()),
         }));
     };
-    let scene = Scene { place, environment: &environment, observer, reviewer, runtime, met: &met };
+    let mut submission = submission;
+    let handed = std::sync::Mutex::new(Some(std::mem::take(&mut submission.handed)));
+    let environment = &environment;
+    let scene = Scene { place, environment, observer, reviewer, runtime, handed, met: &met };
     let guard = Arc::clone(run);
     // Where no thread can be had, the work goes on without anybody who would stop it for want of a driver.
     let _watching =
@@ -76,6 +79,10 @@ fn worked(submission: Submission, scene: &Scene<'_>, run: &Run) -> Result<End, C
             let id = known(&session)?;
             run.works_on(&session);
             acted(id, act, scene, run).map(|shown| End::Done(Bytes(shown)))
+        }
+        Work::Skill(work) => {
+            let answer = super::skill::carry_out(work, scene, run)?;
+            Ok(End::Skill(Box::new(answer)))
         }
     }
 }
@@ -141,7 +148,15 @@ impl Work {
 impl Submission {
     /// What was sent of a transcript ahead of the work.
     pub(super) fn take_transcript(&mut self, sent: String) {
-        if let Some(Driver { model: ModelSource::Replay { text, .. }, .. }) = &mut self.driver {
+        if let Work::Skill(SkillWork::Build {
+            builder: BuilderSource::Transcript { text, .. },
+            ..
+        }) = &mut self.work
+        {
+            *text = sent;
+        } else if let Some(Driver { model: ModelSource::Replay { text, .. }, .. }) =
+            &mut self.driver
+        {
             *text = sent;
         }
     }

@@ -196,6 +196,72 @@ pub(crate) const SETTINGS: &[Setting] = &[
         project: Meeting::Never("it decides what separates foreign code from your machine"),
         ..own("sandbox.runtime", Kind::OneOf(&["native"]), "what makes the sandboxes")
     },
+    Setting {
+        default: Some("http://localhost:8000/v1"),
+        environment: true,
+        ..own(
+            "forge.gateway.url",
+            Kind::Address,
+            "the local server of OpenAI's protocol that advises on skills and that skills may ask; it is sent no key",
+        )
+    },
+    Setting {
+        default: Some("claude"),
+        environment: true,
+        ..own(
+            "forge.builder",
+            Kind::OneOf(&["command", "claude", "codex"]),
+            "who writes skills where nothing else is said; `command` is the program below",
+        )
+    },
+    Setting {
+        environment: true,
+        ..own(
+            "forge.builder_command",
+            Kind::Command,
+            "a program that writes skills: it gets the packet on its standard input, in a copy of the project",
+        )
+    },
+    Setting {
+        environment: true,
+        ..own(
+            "forge.builder_hosts",
+            Kind::Names,
+            "hosts that this program may reach; none without it",
+        )
+    },
+    Setting {
+        environment: true,
+        ..own(
+            "forge.builder_keys",
+            Kind::Names,
+            "variables of yours that this program is given; none without it",
+        )
+    },
+    Setting {
+        default: Some("600000"),
+        environment: true,
+        argument: Some("--timeout"),
+        ..own(
+            "forge.build_timeout_ms",
+            Kind::Count { from: 1, to: 3_600_000 },
+            "how long a build of a skill may take, in milliseconds",
+        )
+    },
+    Setting {
+        default: Some("gpt-oss-20b"),
+        environment: true,
+        ..own("forge.gateway.model", Kind::Text, "which model, at that server")
+    },
+    Setting {
+        default: Some("30000"),
+        environment: true,
+        ..own(
+            "forge.gateway.timeout_ms",
+            Kind::Count { from: 1, to: 600_000 },
+            "how long an answer of that server may take, in milliseconds",
+        )
+    },
     own(
         "proxy",
         Kind::Proxy,

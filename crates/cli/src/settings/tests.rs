@@ -76,6 +76,7 @@ fn samples(setting: &Setting) -> [String; 3] {
             [a, b, c] => [*a, *b, *c],
             _ => [words[0]; 3],
         },
+        Kind::Address => ["\"https://a\"", "\"https://b/v1\"", "\"http://localhost:1\""],
         Kind::Provider => ["ollama", "openai", "work"],
         Kind::Proxy => ["\"http://a:1\"", "\"http://b:2\"", "\"http://c:3\""],
         Kind::Names | Kind::Command | Kind::Globs => ["[a]", "[b, c]", "[d]"],

@@ -10,7 +10,7 @@ use fluffy_policy::Glob;
 use fluffy_policy::yaml::{self, Field};
 use serde_json::json;
 
-use crate::providers::{ProviderSpec, ProxyUrl};
+use crate::providers::{Address, ProviderSpec, ProxyUrl};
 
 /// How much of a wrong value is repeated.
 const SHOWN: usize = 60;
@@ -31,6 +31,8 @@ pub(crate) enum Kind {
     Dollars,
     /// One of these words, the strictest first.
     OneOf(&'static [&'static str]),
+    /// Where a server is asked: sealed, or near.
+    Address,
     /// Who provides a model.
     Provider,
     /// A proxy, perhaps with a login.
@@ -84,6 +86,10 @@ impl Kind {
                     None => String::new(),
                 }
             }
+            Self::Address => {
+                "an address such as `http://localhost:8000/v1`; `http://` is for near ones"
+                    .to_owned()
+            }
             Self::Provider => "the name of a provider, or `replay:FILE`".to_owned(),
             Self::Proxy => "a proxy such as `http://proxy.example.org:3128`".to_owned(),
             Self::Names => "a list of hosts, such as `[a.example.org, b.example.org]`".to_owned(),
@@ -104,6 +110,7 @@ impl Kind {
             | Self::Count { .. }
             | Self::Dollars
             | Self::OneOf(_)
+            | Self::Address
             | Self::Provider
             | Self::Proxy
             | Self::ProjectFile
@@ -160,6 +167,7 @@ impl Kind {
             }
             Self::Dollars => micros(text).map(Value::Dollars).ok_or_else(wrong),
             Self::OneOf(words) => plain(words.contains(&text)),
+            Self::Address => plain(is_line && text.parse::<Address>().is_ok()),
             Self::Provider => plain(is_line && ProviderSpec::parse(text).is_ok()),
             // Not repeated: it may have a password.
             Self::Proxy => ProxyUrl::parse(text).map(Value::Proxy).map_err(|it| it.to_string()),

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::program::{Answer, User};
 use crate::task::lab::{Lab, Language, call, run_tests, say};
 
-const KEY: &str = "wk-0123456789abcdef-THEKEY";
+pub(crate) const KEY: &str = "wk-0123456789abcdef-THEKEY";
 
 /// What the server was sent.
 #[derive(Debug, Clone)]
@@ -22,7 +22,7 @@ struct Sent {
 }
 
 /// A server that speaks chat completions on this machine, in the clear.
-struct Server {
+pub(crate) struct Server {
     port: u16,
     sent: Arc<Mutex<Vec<Sent>>>,
 }
@@ -30,14 +30,26 @@ struct Server {
 impl Server {
     /// Gives these turns, one after the other; then it is overloaded, which no retry changes.
     fn new(turns: Vec<Value>) -> Self {
+        let mut turns = turns.into_iter();
+        Self::giving(move |_| turns.next())
+    }
+
+    /// Gives the turn that comes next in the conversation it is sent, however often it is asked.
+    pub(crate) fn remembering(turns: Vec<Value>) -> Self {
+        Self::giving(move |asked| {
+            let had = asked["messages"].as_array().unwrap().iter();
+            turns.get(had.filter(|message| message["role"] == "assistant").count()).cloned()
+        })
+    }
+
+    fn giving(mut next: impl FnMut(&Value) -> Option<Value> + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let sent = Arc::new(Mutex::new(Vec::new()));
         let told = Arc::clone(&sent);
         std::thread::spawn(move || {
-            let mut turns = turns.into_iter();
             for stream in listener.incoming() {
-                serve(stream.unwrap(), &told, &mut turns);
+                serve(stream.unwrap(), &told, &mut next);
             }
         });
         Self { port, sent }
@@ -54,7 +66,11 @@ impl Server {
     }
 }
 
-fn serve(stream: TcpStream, told: &Mutex<Vec<Sent>>, turns: &mut impl Iterator<Item = Value>) {
+fn serve(
+    stream: TcpStream,
+    told: &Mutex<Vec<Sent>>,
+    next: &mut dyn FnMut(&Value) -> Option<Value>,
+) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut stream = stream;
     let mut head = Vec::new();
@@ -78,6 +94,7 @@ fn serve(stream: TcpStream, told: &Mutex<Vec<Sent>>, turns: &mut impl Iterator<I
     let line = head[0].clone();
     let body = String::from_utf8(body).unwrap();
     let key = header("authorization");
+    let asked = serde_json::from_str(&body).unwrap_or_default();
     told.lock().unwrap().push(Sent { line: line.clone(), key: key.clone(), body });
     let (status, kind, answer) = if key.as_deref() != Some(&format!("Bearer {KEY}")) {
         // Some servers repeat what they were sent.
@@ -87,7 +104,7 @@ fn serve(stream: TcpStream, told: &Mutex<Vec<Sent>>, turns: &mut impl Iterator<I
     } else if line.starts_with("GET /v1/models ") {
         let models = json!({"object": "list", "data": [{"id": "tiny", "object": "model"}, {"id": "big", "object": "model"}]});
         ("200 OK", "application/json", models.to_string())
-    } else if let Some(turn) = turns.next() {
+    } else if let Some(turn) = next(&asked) {
         ("200 OK", "text/event-stream", streamed(&turn))
     } else {
         (
@@ -126,7 +143,7 @@ fn streamed(turn: &Value) -> String {
 }
 
 /// Settings with one provider: the server, with a key and prices.
-fn settings(user: &User, server: &Server, more: &str) -> std::path::PathBuf {
+pub(crate) fn settings(user: &User, server: &Server, more: &str) -> std::path::PathBuf {
     let home = user.project.path("config");
     let dir = home.join("fluffy");
     std::fs::create_dir_all(&dir).unwrap();

@@ -8,11 +8,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use base64::Engine as _;
-use fluffy_base::{FaultCode, Message};
+use fluffy_base::{Clock as _, Digest, FaultCode, Message, SystemClock};
 use fluffy_kernel::{CallError, Client, ClientOptions};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+use crate::models::{KEY, Server, settings};
 use crate::program::{Answer, working};
 use crate::task::lab::{Lab, Language, complete, say, write};
 use crate::task::resume::resumed;
@@ -26,19 +27,47 @@ enum Victim {
     Kernel,
     Bootstrap,
     Sandbox,
+    Provider,
 }
 
-const VICTIMS: [Victim; 4] = [Victim::Kernel, Victim::Client, Victim::Sandbox, Victim::Bootstrap];
+const VICTIMS: [Victim; 5] =
+    [Victim::Kernel, Victim::Client, Victim::Sandbox, Victim::Bootstrap, Victim::Provider];
+
+/// When it hits whom.
+#[derive(Debug, Clone, Copy)]
+struct Moment {
+    victim: Victim,
+    /// After so many events …
+    events: usize,
+    /// … and so long.
+    pause: Duration,
+}
+
+impl Moment {
+    /// The moment of this number, among those of a seed.
+    fn of(seed: u64, number: usize) -> Self {
+        let hash = Digest::of(format!("{seed} {number}").as_bytes()).to_string();
+        let part = |at: usize| usize::from_str_radix(&hash[at..at + 8], 16).unwrap();
+        let pause = Duration::from_micros(part(8) as u64 % 12_000);
+        Self { victim: VICTIMS[number % VICTIMS.len()], events: part(0) % 34, pause }
+    }
+}
 
 fn words(pid: i32) -> String {
     let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     String::from_utf8_lossy(&words).into_owned()
 }
 
+/// The children of all threads of a process, the youngest last.
 fn children(of: i32) -> Vec<i32> {
-    let path = format!("/proc/{of}/task/{of}/children");
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{of}/task")) else { return Vec::new() };
+    let texts =
+        threads.filter_map(|it| std::fs::read_to_string(it.ok()?.path().join("children")).ok());
+    let texts: Vec<String> = texts.collect();
+    let all = texts.iter().flat_map(|text| text.split_whitespace());
+    let mut all: Vec<i32> = all.filter_map(|pid| pid.parse().ok()).collect();
+    all.sort_unstable();
+    all
 }
 
 fn kill(pid: i32) {
@@ -58,6 +87,11 @@ fn strike(lab: &Lab, victim: Victim, client: &mut Child) -> bool {
         Victim::Kernel => kernel.copied(),
         Victim::Bootstrap => bootstrap.copied(),
         Victim::Sandbox => kernel.and_then(|kernel| children(*kernel).last().copied()),
+        Victim::Provider => kernel.and_then(|kernel| {
+            let all = children(*kernel).into_iter();
+            let mut all = all.flat_map(|child| [vec![child], children(child)].concat());
+            all.find(|pid| words(*pid).contains("\0provider-host\0"))
+        }),
     };
     hit.into_iter().for_each(kill);
     hit.is_some()
@@ -77,33 +111,51 @@ fn all_gone(lab: &Lab) {
     }
 }
 
-/// Kills a victim after so many events; gives the entries that the client was told of, and how it ended.
-fn struck(lab: &Lab, victim: Victim, after: usize) -> (BTreeSet<String>, Option<i32>) {
-    let mut command = lab.command(&[], &lab.good_turns());
+/// The command of a task. Where the model's process is to be hit, the model is a server's; elsewhere it is a transcript.
+fn command(lab: &Lab, victim: Victim) -> Command {
+    if victim != Victim::Provider {
+        return lab.command(&[], &lab.good_turns());
+    }
+    let server = Server::remembering(lab.good_turns());
+    let mut command = lab.user.command(&["run", "--json", "--yes", "add a function that doubles"]);
+    for (name, value) in lab.command(&[], &[]).get_envs() {
+        command.env(name, value.unwrap_or_default());
+    }
+    command.env("XDG_CONFIG_HOME", settings(&lab.user, &server, "")).env("WORK_KEY", KEY);
+    command
+}
+
+/// Kills at a moment; gives the entries that the client was told of, how it ended, and whether the victim was there.
+fn struck(lab: &Lab, moment: Moment) -> (BTreeSet<String>, Option<i32>, bool) {
+    let mut command = command(lab, moment.victim);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut entries = BTreeSet::new();
+    let (mut entries, mut hit) = (BTreeSet::new(), false);
     for (at, line) in BufReader::new(child.stdout.take().unwrap()).lines().enumerate() {
         let Ok(event) = serde_json::from_str::<Value>(&line.unwrap_or_default()) else { break };
         entries.extend(event["entry"].as_str().map(str::to_owned));
-        if at == after {
-            strike(lab, victim, &mut child);
+        if at == moment.events {
+            // Anywhere between two events, and not only where they are told.
+            std::thread::park_timeout(moment.pause);
+            hit = strike(lab, moment.victim, &mut child);
         }
     }
-    (entries, child.wait().unwrap().code())
+    (entries, child.wait().unwrap().code(), hit)
 }
 
-/// Kills at so many moments, and looks at what is left each time.
-fn survives(moments: std::ops::Range<usize>) {
+/// Kills at these moments, and looks at what is left each time. Every victim was met at least once.
+fn survives(moments: impl Iterator<Item = Moment>) {
+    let mut met = Vec::new();
     for moment in moments {
-        let victim = VICTIMS[moment % VICTIMS.len()];
-        let after = moment * 7 % 34;
-        let told = format!("{victim:?} after {after} events");
+        let told = format!("{moment:?}");
         let lab = Lab::new(Language::JavaScript);
         let before = lab.snapshot();
-        let (entries, code) = struck(&lab, victim, after);
+        let (entries, code, hit) = struck(&lab, moment);
+        met.extend(hit.then_some(moment.victim));
         let solution = lab.language.solution();
         if lab.user.read("sums.js") != solution {
             assert_eq!(lab.snapshot(), before, "{told}: neither old nor new");
+            // The model's process is started again, and asked again: nobody has to do anything.
+            assert_ne!(moment.victim, Victim::Provider, "{told}: the client ended with {code:?}");
             // A client that is killed before anything is begun leaves nothing to go on with.
             if code != Some(0) && !lab.user.run(&["session", "list"]).out.is_empty() {
                 let answer = resumed(&lab);
@@ -112,7 +164,7 @@ fn survives(moments: std::ops::Range<usize>) {
                 assert!(done || lab.snapshot() == before, "{told}");
                 // A recorded model does not try again what a killed sandbox did not do; and a kernel whose client is gone
                 // may have finished by itself, so that there is nothing to go on with.
-                assert!(done || victim == Victim::Sandbox && answer.code == 1, "{told}");
+                assert!(done || moment.victim == Victim::Sandbox && answer.code == 1, "{told}");
             }
         }
         all_gone(&lab);
@@ -124,17 +176,21 @@ fn survives(moments: std::ops::Range<usize>) {
             assert!(log.contains(&entry), "{told}: {entry} was told and is not there");
         }
     }
+    assert!(VICTIMS.iter().all(|victim| met.contains(victim)), "{met:?}");
 }
 
 #[test]
 fn rec_1_whichever_process_is_killed_the_session_goes_on_and_nothing_is_lost() {
-    survives(0..8);
+    // With this seed, both moments of the model's process lie between its first turn and its last.
+    survives((0..10).map(|number| Moment::of(4, number)));
 }
 
 #[test]
 fn slow_rec_1_whichever_process_is_killed_at_many_moments_nothing_is_lost() {
     let moments = std::env::var("FLUFFY_TEST_MOMENTS").ok().and_then(|text| text.parse().ok());
-    survives(8..moments.unwrap_or(32));
+    // Other ones each time; what failed is told with its moment.
+    let seed = SystemClock.now_ms();
+    survives((0..moments.unwrap_or(30)).map(|number| Moment::of(seed, number)));
 }
 
 /// A kernel for a lab, without a bootstrap.

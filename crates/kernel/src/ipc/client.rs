@@ -32,6 +32,10 @@ use crate::guest::now;
 /// How long a sender waits before it looks whether it should read as well.
 const SLICE: Duration = Duration::from_millis(20);
 
+/// How long an answer is looked for before the thread that waits for it goes to sleep. Most answers come sooner, and waking
+/// a thread can take longer than that.
+const EAGER: Duration = Duration::from_micros(100);
+
 /// The longest that connecting takes.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -163,6 +167,7 @@ impl Client {
         let request = Message::Request { id, method: method.to_owned(), params };
         let answer = self
             .write(&request, deadline)
+            .map(|()| self.watch())
             .and_then(|()| self.wait(deadline, |inbox| inbox.take_answer(id)))
             .and_then(|answer| answer.ok_or(CallError::Late));
         if answer.is_err() {
@@ -193,6 +198,16 @@ impl Client {
         let _not_connected = shutdown(&self.socket, Shutdown::Both);
         self.inbox().end(ReceiveError::Closed);
         self.changed.notify_all();
+    }
+
+    /// Looks for an answer before the thread goes to sleep, letting others run meanwhile.
+    fn watch(&self) {
+        let end = later(EAGER);
+        while self.poll(PollFlags::IN, Some(Duration::ZERO)).is_empty()
+            && left(end) != Some(Duration::ZERO)
+        {
+            std::thread::yield_now();
+        }
     }
 
     /// Waits until `take` finds something; nothing when the time is up.

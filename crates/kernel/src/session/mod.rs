@@ -74,6 +74,9 @@ pub const OFFERED: [&str; 19] = [
     "task.complete",
 ];
 
+/// How the names of skills begin that a session offers beside these, if its kernel knows any.
+pub(crate) const SKILL: &str = "skill.";
+
 /// The session's own call that puts finished work into the project.
 pub(crate) const MERGE: &str = "session.merge";
 /// The session's own call that puts the coverage baseline among finished work.
@@ -85,6 +88,8 @@ pub(crate) const SET_MODE: &str = "session.set_mode";
 pub struct Session {
     kernel: Arc<Kernel>,
     desk: Arc<Desk>,
+    /// The names of the skills that are offered.
+    skills: Arc<[String]>,
     proposal: Arc<Proposal>,
     /// The coverage baseline that is being asked for, if one is.
     expected: Arc<Expected>,
@@ -163,10 +168,10 @@ impl Session {
         Arc::downgrade(&self.kernel)
     }
 
-    /// The tools that the model is offered.
+    /// The tools that the model is offered: ours, and every skill that the kernel was given.
     pub fn tools(&self) -> impl Iterator<Item = &ToolSpec> {
-        let specs = |name: &&str| self.kernel.registry.find(name).map(|found| &found.spec);
-        OFFERED.iter().filter_map(specs)
+        let offered = OFFERED.into_iter().chain(self.skills.iter().map(String::as_str));
+        offered.filter_map(|name| self.kernel.registry.find(name).map(|found| &found.spec))
     }
 
     /// The state of the work.

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
 use fluffy_base::{Json, KernelRequest, Observer, ProjectPath, ReceiptStatus, SessionId, is_blank};
-use fluffy_ledger::EventType;
 use fluffy_workflow::{Access, Answer, Conventions, Event, Mode, Workflow};
 use serde_json::json;
 
@@ -13,16 +12,16 @@ use super::archive::{ArchiveError, remove_archive, take_out};
 use super::desk::{Desk, Inside, Progress, Shared};
 use super::restore::{RestoreError, StoredSession};
 use super::rules::{CoverageRule, Expected, MergeRule, OfferedRule, Proposal, WorkflowRule};
-use super::{Entry, Merged, SET_MODE, Session};
+use super::{Entry, Merged, SET_MODE, SKILL, Session};
 use crate::files::Tree;
 use crate::git::{Git, GitOptions, HookPolicy, Identity, IdentityOverrides};
 use crate::merge::{MergeError, recover};
 use crate::staging::{Staging, StagingError};
 use crate::tools;
-use crate::workshop::{Life, Workshop, WorkshopOptions};
+use crate::workshop::{Workshop, WorkshopOptions};
 use crate::{
-    CallContext, Journal as _, Kernel, KernelConfig, KernelError, Note, RegistryError,
-    SessionStart, ToolError,
+    CallContext, Journal as _, Kernel, KernelConfig, KernelError, RegistryError, SessionStart,
+    ToolError,
 };
 
 /// The longest task, in bytes.
@@ -30,7 +29,7 @@ const MAX_TASK: usize = 1 << 20;
 
 /// What a session is made of.
 pub struct SessionConfig {
-    /// The kernel, without the session's own tools and rules.
+    /// The kernel, without the session's own tools and rules. The skills that it knows are offered to the model.
     pub kernel: KernelConfig,
     /// Where jobs run.
     pub workshop: WorkshopOptions,
@@ -237,9 +236,11 @@ impl Session {
             shared: Shared::new(inside),
         });
         let (proposal, expected) = (Arc::new(Proposal::default()), Arc::new(Expected::default()));
+        let names = kernel.registry.specs().map(|spec| spec.name.to_string());
+        let skills: Arc<[String]> = names.filter(|name| name.starts_with(SKILL)).collect();
         tools::register(&mut kernel.registry, &desk)?;
         kernel.rules.push(Box::new(WorkflowRule(Arc::clone(&desk))));
-        kernel.rules.push(Box::new(OfferedRule));
+        kernel.rules.push(Box::new(OfferedRule { skills: Arc::clone(&skills) }));
         kernel.rules.push(Box::new(MergeRule(Arc::clone(&proposal))));
         kernel.rules.push(Box::new(CoverageRule(Arc::clone(&expected))));
         kernel.session = SessionStart::Named(id);
@@ -247,12 +248,13 @@ impl Session {
         desk.attach(&kernel);
         let told = Arc::downgrade(&kernel);
         desk.workshop.report_to(Box::new(move |life| match told.upgrade() {
-            Some(kernel) => kernel.record(note_of(life)).map(drop).map_err(|error| error.0),
+            Some(kernel) => kernel.record(life.note()).map(drop).map_err(|error| error.0),
             None => Err("the session is over".to_owned()),
         }));
         Ok(Self {
             kernel,
             desk,
+            skills,
             proposal,
             expected,
             clock,
@@ -308,25 +310,4 @@ impl Session {
             }
         }
     }
-}
-
-/// What the ledger remembers of a sandbox.
-fn note_of(life: Life<'_>) -> Note {
-    let (event, intent, metadata) = match life {
-        Life::Made { id, program } => (
-            EventType::SandboxCreated,
-            "a sandbox is made",
-            vec![("sandbox", id.to_owned()), ("program", program.to_owned())],
-        ),
-        Life::Gone { id, end } => (
-            EventType::SandboxDestroyed,
-            "a sandbox is gone",
-            vec![("sandbox", id.to_owned()), ("end", end.to_owned())],
-        ),
-        Life::Failed { why } => {
-            (EventType::SandboxFailed, "a sandbox failed", vec![("why", why.to_owned())])
-        }
-    };
-    let (intent, content) = (intent.to_owned(), None);
-    Note { event, intent, request_id: None, workflow_state: None, metadata, content }
 }

@@ -198,6 +198,10 @@ impl Session {
             members.extend(more);
         }
         self.answered(&answer, &receipt, self.clock.now_ms().saturating_sub(started));
+        if answer.success && is_change(&call.tool) {
+            // More will follow, once the model has thought.
+            self.desk.workshop.stand_by(self.desk.layer());
+        }
         answer
     }
 
@@ -315,9 +319,10 @@ impl Session {
     }
 
     /// The tools that can do something where the work stands.
-    pub fn available(&self) -> Vec<&'static str> {
+    pub fn available(&self) -> Vec<&str> {
         let Standing { state, access, .. } = self.desk.look().workflow.standing();
-        OFFERED.into_iter().filter(|tool| super::advance::is_of_use(tool, state, access)).collect()
+        let offered = OFFERED.into_iter().chain(self.skills.iter().map(String::as_str));
+        offered.filter(|tool| super::advance::is_of_use(tool, state, access)).collect()
     }
 
     fn summary(&self, call: &ModelCall) -> String {

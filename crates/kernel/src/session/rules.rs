@@ -34,7 +34,16 @@ impl Rule for WorkflowRule {
 }
 
 /// The model gets what it is offered; the person may set the mode.
-pub(crate) struct OfferedRule;
+pub(crate) struct OfferedRule {
+    /// The skills among it.
+    pub(crate) skills: Arc<[String]>,
+}
+
+impl OfferedRule {
+    fn offers(&self, tool: &str) -> bool {
+        OFFERED.contains(&tool) || self.skills.iter().any(|skill| skill == tool)
+    }
+}
 
 impl Rule for OfferedRule {
     fn name(&self) -> &str {
@@ -52,10 +61,12 @@ impl Rule for OfferedRule {
             ("user", SET_MODE) => Verdict::Allow(Source::new(self.layer(), self.name())),
             // These are judged by what the session is about to do.
             (MODEL, MERGE | KEEP_COVERAGE) => Verdict::Pass,
-            (MODEL, tool) if !OFFERED.contains(&tool) => {
+            (MODEL, tool) if !self.offers(tool) => {
                 let tool = fluffy_base::Excerpt::new(tool, 100);
                 let text = format!("`{tool}` is not a tool of this session");
-                let hint = format!("the tools are: {}", OFFERED.join(", "));
+                let skills = self.skills.iter().map(String::as_str);
+                let names: Vec<_> = OFFERED.into_iter().chain(skills).collect();
+                let hint = format!("the tools are: {}", names.join(", "));
                 Verdict::deny(Reason::new(self.layer(), self.name(), &text).with_hint(&hint))
             }
             _any => Verdict::Pass,

@@ -30,6 +30,7 @@ pub(super) fn acting(
     // which no rule about files allows.
     let shape = shape_of(name).copied().unwrap_or(Shape::PLAIN);
     let schema = closed(properties, required);
+    let (name, summary) = (name.into(), summary.into());
     ToolSpec { name, summary, schema, effect: Effect::Some, shape }
 }
 

@@ -20,8 +20,8 @@ impl Tool for KeepCoverage {
     fn spec(&self) -> ToolSpec {
         let number = || json!({ "type": "integer", "minimum": 0 });
         ToolSpec {
-            name: KEEP_COVERAGE,
-            summary: "Puts the coverage baseline among finished work",
+            name: KEEP_COVERAGE.into(),
+            summary: "Puts the coverage baseline among finished work".into(),
             schema: arguments::closed(
                 json!({
                     "path": { "type": "string" },

@@ -20,8 +20,8 @@ pub(crate) struct Merge(pub(crate) Arc<Desk>);
 impl Tool for Merge {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: MERGE,
-            summary: "Puts finished work into the project",
+            name: MERGE.into(),
+            summary: "Puts finished work into the project".into(),
             schema: arguments::closed(
                 json!({
                     "plan": { "type": "string" },

@@ -109,8 +109,8 @@ impl Tool for RequestExemption {
 impl Tool for SetMode {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: SET_MODE,
-            summary: "Sets the session's mode",
+            name: SET_MODE.into(),
+            summary: "Sets the session's mode".into(),
             schema: arguments::closed(
                 json!({ "mode": { "enum": Mode::ALL.map(Mode::name) } }),
                 &["mode"],

@@ -8,7 +8,7 @@
 use fluffy_base::{ByteSize, Digest, ProjectPath, Span};
 use fluffy_sandbox::harvest::HarvestLimits;
 use fluffy_sandbox::{
-    Changes, Config, End, Input, Job, Limits, Outcome, RuntimeError, Store, Template, Workspace,
+    Changes, Config, End, Input, Job, Limits, Outcome, Store, Template, Volume, Workspace,
 };
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ use crate::files::Blobs;
 const DEPTH: usize = 64;
 
 /// What the guest gets: enough for the largest file, in several copies.
-const LIMITS: Limits = Limits {
+pub(super) const LIMITS: Limits = Limits {
     memory: ByteSize::from_bytes(512 << 20),
     cpu: 1_000,
     processes: 4,
@@ -153,22 +153,12 @@ impl Workshop {
         taking: &Taking<'_>,
     ) -> Result<Produced, EditError> {
         edit.check()?;
-        let volume = self.options.runtime.volume(Store::Memory).map_err(WorkshopError::from)?;
-        let mut job = Job::guest(self.program(), "file-host");
-        job.stdin = Input::Bytes(serde_json::to_vec(edit).map_err(|error| edit.failed(error))?);
-        let config = Config::of(Template::CodeExecutor)
-            .narrowed_to(LIMITS)
-            .showing(self.program())
-            .and_then(|config| {
-                config.with_workspace(Workspace {
-                    at: self.project().to_owned(),
-                    layers: self.all_layers(layers),
-                    changes: Changes::Overlay(volume.clone()),
-                })
-            })
-            .map_err(RuntimeError::from)
-            .map_err(WorkshopError::from)?;
+        let order = serde_json::to_vec(edit).map_err(|error| edit.failed(error))?;
         let ran = keeping_ahead(edit, taking.blobs, || {
+            if let Some(ran) = self.order_ready(layers, &order) {
+                return Ok(ran);
+            }
+            let (config, volume, job) = self.guest(layers, Input::Bytes(order), LIMITS)?;
             self.carry_out(config, Some(volume), job, Arc::new(()))
         })?;
         answered(edit, &ran.outcome)?;
@@ -181,6 +171,25 @@ impl Workshop {
             ..HarvestLimits::default()
         };
         the_one(edit, produce(ran.volume.as_ref(), &limits, &taking)?)
+    }
+
+    /// The guest that changes a file of the project with these layers over it, and where it leaves the file.
+    pub(super) fn guest(
+        &self,
+        layers: &[PathBuf],
+        order: Input,
+        limits: Limits,
+    ) -> Result<(Config, Volume, Job), WorkshopError> {
+        let volume = self.options.runtime.volume(Store::Memory)?;
+        let mut job = Job::guest(self.program(), "file-host");
+        job.stdin = order;
+        let config = Config::of(Template::CodeExecutor).narrowed_to(limits);
+        let config = config.showing(self.program())?.with_workspace(Workspace {
+            at: self.project().to_owned(),
+            layers: self.all_layers(layers),
+            changes: Changes::Overlay(volume.clone()),
+        })?;
+        Ok((config, volume, job))
     }
 }
 

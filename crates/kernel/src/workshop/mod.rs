@@ -12,6 +12,7 @@ mod printed;
 mod produce;
 mod replace;
 mod sight;
+mod standby;
 mod testing;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use fluffy_base::{Excerpt, ProjectPath};
+use fluffy_ledger::EventType;
 use fluffy_sandbox::{
     Changes, Config, ConfigError, Job, Limits, Outcome, Runtime, RuntimeError, Sandbox, Store,
     Template, Volume, Watcher, Workspace,
@@ -32,7 +34,9 @@ pub use self::patches::{Current, Originals};
 pub use self::printed::Printed;
 pub use self::produce::{NotTaken, ProduceError, Taken, Taking};
 pub use self::sight::{Sight, SightError};
+use self::standby::Standby;
 pub use self::testing::{Measured, SuiteRun, TestPlan, TestSummary, Tested, TestsError};
+use crate::Note;
 use crate::files::Stored;
 
 /// What a workshop is made of.
@@ -56,10 +60,15 @@ pub struct Workshop {
     running: Mutex<BTreeMap<String, Arc<dyn Sandbox>>>,
     closed: AtomicBool,
     reporter: OnceLock<Reporter>,
+    /// The guest that stands ready for the next edit.
+    standby: Standby,
 }
 
 /// Who is told what becomes of sandboxes. What cannot be told does not run.
 type Reporter = Box<dyn Fn(Life<'_>) -> Result<(), String> + Send + Sync>;
+
+/// Such a one, lent for one job.
+type Told<'a> = &'a dyn Fn(Life<'_>) -> Result<(), String>;
 
 /// What becomes of a sandbox.
 #[derive(Debug, Clone, Copy)]
@@ -155,12 +164,18 @@ impl Workshop {
             running: Mutex::default(),
             closed: AtomicBool::new(false),
             reporter: OnceLock::new(),
+            standby: Standby::default(),
         }
     }
 
     /// The project's root, as jobs see it.
     pub(crate) fn project(&self) -> &Path {
         &self.options.project
+    }
+
+    /// What it is made of.
+    pub(crate) fn options(&self) -> &WorkshopOptions {
+        &self.options
     }
 
     /// This program, as jobs see it once its directory is shown.
@@ -184,27 +199,59 @@ impl Workshop {
         job: Job,
         watcher: Arc<dyn Watcher>,
     ) -> Result<Ran, WorkshopError> {
+        self.carry_out_telling(config, volume, job, watcher, &|life| self.tell(life))
+    }
+
+    /// The same for a job of which somebody else is told.
+    pub(crate) fn carry_out_telling(
+        &self,
+        config: Config,
+        volume: Option<Volume>,
+        job: Job,
+        watcher: Arc<dyn Watcher>,
+        tell: Told<'_>,
+    ) -> Result<Ran, WorkshopError> {
+        self.carry_out_by(config, volume, job, tell, |sandbox| sandbox.run(watcher))
+    }
+
+    /// The same for a job that somebody drives to its end.
+    pub(crate) fn carry_out_by(
+        &self,
+        config: Config,
+        volume: Option<Volume>,
+        job: Job,
+        tell: Told<'_>,
+        drive: impl FnOnce(&Arc<dyn Sandbox>) -> Result<Outcome, RuntimeError>,
+    ) -> Result<Ran, WorkshopError> {
         let program = Excerpt::new(&job.program.to_string_lossy(), 100).to_string();
         let made = self.options.runtime.create(config, job);
-        let made = made.inspect_err(|error| self.fails(error));
+        let made = made.inspect_err(|error| fails(tell, error));
         let sandbox: Arc<dyn Sandbox> = made?.into();
+        self.attend(&sandbox, volume, (&program, tell), || Ok(drive(&sandbox)?))
+    }
+
+    /// Has a sandbox do its work, and tells of the program in it.
+    fn attend(
+        &self,
+        sandbox: &Arc<dyn Sandbox>,
+        volume: Option<Volume>,
+        (program, tell): (&str, Told<'_>),
+        work: impl FnOnce() -> Result<Outcome, WorkshopError>,
+    ) -> Result<Ran, WorkshopError> {
         let id = sandbox.id().to_owned();
-        self.tell(Life::Made { id: &id, program: &program }).map_err(WorkshopError::Untold)?;
-        self.running().insert(id.clone(), Arc::clone(&sandbox));
+        tell(Life::Made { id: &id, program }).map_err(WorkshopError::Untold)?;
+        self.running().insert(id.clone(), Arc::clone(sandbox));
         // Whoever closes looks at what is running after saying so: one of the two sees the other.
-        let outcome = if self.closed.load(Ordering::SeqCst) {
-            Err(WorkshopError::Cancelled)
-        } else {
-            sandbox.run(watcher).map_err(WorkshopError::from)
-        };
+        let outcome =
+            if self.closed.load(Ordering::SeqCst) { Err(WorkshopError::Cancelled) } else { work() };
         sandbox.remove();
         self.running().remove(&id);
         match &outcome {
             Ok(outcome) => {
                 let end = outcome.end.to_string();
-                self.tell(Life::Gone { id: &id, end: &end }).map_err(WorkshopError::Untold)?;
+                tell(Life::Gone { id: &id, end: &end }).map_err(WorkshopError::Untold)?;
             }
-            Err(error) => self.fails(error),
+            Err(error) => fails(tell, error),
         }
         if self.closed.load(Ordering::SeqCst) {
             return Err(WorkshopError::Cancelled);
@@ -221,11 +268,6 @@ impl Workshop {
         self.reporter.get().map_or(Ok(()), |reporter| reporter(life))
     }
 
-    fn fails(&self, error: &(dyn std::error::Error + 'static)) {
-        // The job fails in any case, and its tool says so.
-        let _told = self.tell(Life::Failed { why: &crate::kernel::causes(error) });
-    }
-
     /// Ends every job at once, and runs none any more.
     pub fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
@@ -233,6 +275,7 @@ impl Workshop {
         for sandbox in running {
             sandbox.kill();
         }
+        self.let_go();
     }
 
     fn config(&self, order: &Order<'_>, volume: Option<Volume>) -> Result<Config, ConfigError> {
@@ -258,5 +301,33 @@ impl Workshop {
 
     fn running(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Arc<dyn Sandbox>>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn fails(tell: Told<'_>, error: &(dyn std::error::Error + 'static)) {
+    // The job fails in any case, and whoever wanted it says so.
+    let _told = tell(Life::Failed { why: &crate::kernel::causes(error) });
+}
+
+impl Life<'_> {
+    /// What the ledger remembers of it.
+    pub(crate) fn note(self) -> Note {
+        let (event, intent, metadata) = match self {
+            Self::Made { id, program } => (
+                EventType::SandboxCreated,
+                "a sandbox is made",
+                vec![("sandbox", id.to_owned()), ("program", program.to_owned())],
+            ),
+            Self::Gone { id, end } => (
+                EventType::SandboxDestroyed,
+                "a sandbox is gone",
+                vec![("sandbox", id.to_owned()), ("end", end.to_owned())],
+            ),
+            Self::Failed { why } => {
+                (EventType::SandboxFailed, "a sandbox failed", vec![("why", why.to_owned())])
+            }
+        };
+        let (intent, content) = (intent.to_owned(), None);
+        Note { event, intent, request_id: None, workflow_state: None, metadata, content }
     }
 }

@@ -140,8 +140,8 @@ impl Tool for Probe {
             "additionalProperties": false,
         });
         ToolSpec {
-            name: self.name,
-            summary: "Does as it is told",
+            name: self.name.into(),
+            summary: "Does as it is told".into(),
             schema,
             effect: self.effect,
             shape: Shape::PLAIN,

@@ -13,6 +13,7 @@ mod invariants;
 mod jurisdiction;
 mod lab;
 mod lessons;
+mod notes;
 mod policy_update;
 mod privacy;
 mod recorded;

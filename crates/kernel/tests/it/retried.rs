@@ -127,7 +127,13 @@ struct Busy {
 impl Tool for Busy {
     fn spec(&self) -> ToolSpec {
         let schema = json!({ "type": "object", "additionalProperties": false });
-        ToolSpec { name: "busy", summary: "", schema, effect: self.effect, shape: Shape::PLAIN }
+        ToolSpec {
+            name: "busy".into(),
+            summary: "".into(),
+            schema,
+            effect: self.effect,
+            shape: Shape::PLAIN,
+        }
     }
 
     fn run(&self, params: &Json, clerk: &dyn Clerk) -> Result<Value, ToolError> {

@@ -43,7 +43,8 @@ impl Tool for Shaped {
             "required": ["path"],
             "additionalProperties": false,
         });
-        ToolSpec { name: self.name, summary: "counts", schema, effect: Effect::Some, shape }
+        let (name, summary) = (self.name.into(), "counts".into());
+        ToolSpec { name, summary, schema, effect: Effect::Some, shape }
     }
 
     fn run(&self, _: &fluffy_base::Json, _: &dyn fluffy_kernel::Clerk) -> Result<Value, ToolError> {

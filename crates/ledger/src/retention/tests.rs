@@ -775,3 +775,69 @@ proptest! {
         }
     }
 }
+
+/// Everything that `prove` hands out from `first` on.
+fn handed(lab: &Lab, first: u64) -> Result<(Vec<(u64, Digest)>, crate::Proved), Located> {
+    let mut seen = Vec::new();
+    let proved = crate::prove(&lab.layout(), &lab.public(), first, None, |read| {
+        seen.push((read.seq, read.entry_hash));
+        std::ops::ControlFlow::Continue(())
+    });
+    proved.unwrap().map(|proved| (seen, proved))
+}
+
+#[test]
+fn aud_6_what_left_the_database_is_proved_from_its_archive() {
+    let lab = Lab::days(5, 300, 90, 2);
+    assert_eq!(lab.session(5).problem, None);
+    let held: Vec<_> =
+        lab.records().iter().map(|record| (record.entry.seq, record.entry.entry_hash)).collect();
+    assert!(lab.rows()[1] > 300, "some have left");
+    let (all, proved) = handed(&lab, 0).unwrap();
+    assert_eq!((all, proved.gone_to), (held.clone(), 0));
+    // From anywhere, and each by itself.
+    for (seq, hash) in held.iter().step_by(37) {
+        let (some, _) = handed(&lab, *seq).unwrap();
+        assert_eq!(some, held[usize::try_from(*seq).unwrap()..]);
+        let mut one = None;
+        let found = |read: &crate::ReadEntry<'_>| one = Some((read.seq, read.entry_hash));
+        crate::prove_one(&lab.layout(), &lab.public(), *seq, found).unwrap().unwrap().unwrap();
+        assert_eq!(one, Some((*seq, *hash)));
+    }
+    let beyond = crate::prove_one(&lab.layout(), &lab.public(), 1 << 40, |_| panic!("none"));
+    assert_eq!(beyond.unwrap(), Ok(None));
+}
+
+#[test]
+fn aud_6_what_retention_deleted_is_told_and_what_others_deleted_is_found() {
+    let lab = Lab::days(8, 300, 5, 1);
+    assert_eq!(lab.session(5).problem, None);
+    let archives = lab.archives();
+    assert!(archives[0].name.first > 1 && archives.len() > 2, "some are gone");
+    let (some, proved) = handed(&lab, 0).unwrap();
+    assert_eq!(proved.gone_to, archives[0].name.first);
+    assert_eq!(some[..2].iter().map(|(seq, _)| *seq).collect::<Vec<_>>(), [0, proved.gone_to]);
+    let gone = crate::prove_one(&lab.layout(), &lab.public(), 5, |_| panic!("it is gone"));
+    assert_eq!(gone.unwrap(), Ok(None));
+    // An archive from the middle is nothing that retention would delete.
+    let path = &archives[1].path;
+    let text = fs::read_to_string(path).unwrap();
+    fs::remove_file(path).unwrap();
+    let found = handed(&lab, 0).unwrap_err();
+    assert!(matches!(found.problem, Problem::ArchivesMissing { .. }), "{found:?}");
+    // A line that was changed, with a hash that fits it or without.
+    fs::write(path, text.replacen("read_file", "read_life", 1)).unwrap();
+    let found = handed(&lab, 0).unwrap_err();
+    assert!(matches!(found.problem, Problem::Archive { .. }), "{found:?}");
+    let line = text.lines().skip(1).position(|line| line.contains("read_file")).unwrap();
+    let seq = archives[1].name.first + line as u64;
+    let forged = crate::prove_one(&lab.layout(), &lab.public(), seq, |_| panic!("it was changed"));
+    assert!(!matches!(forged, Ok(Ok(_))), "{forged:?}");
+    fs::write(path, text).unwrap();
+    handed(&lab, 0).unwrap();
+    // A tile that was changed with it.
+    lab.sql(
+        "UPDATE tiles SET hashes = zeroblob(length(hashes)) WHERE id = (SELECT min(id) FROM tiles)",
+    );
+    handed(&lab, 0).unwrap_err();
+}

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use fluffy_base::{ByteSize, normalised};
 
-use crate::calls::canonical_call;
+use crate::calls::{SIDE_EFFECTS, canonical_call};
 use crate::capability::{Action, Capability, Constraints, Example, Expected};
 use crate::condition::{Commands, Condition, Syscalls};
 use crate::glob::Glob;
@@ -15,8 +15,16 @@ use crate::verdict::{Layer, Place, Reason, Source};
 use crate::yaml::{Field, Problem};
 
 /// Keys of a condition, in the order of [`read_condition`].
-const CONDITION: [&str; 7] =
-    ["syscall", "path_glob", "caller_tag", "actor", "session_mode", "workflow_state", "command"];
+const CONDITION: [&str; 8] = [
+    "syscall",
+    "path_glob",
+    "caller_tag",
+    "actor",
+    "session_mode",
+    "workflow_state",
+    "command",
+    "side_effect",
+];
 
 /// How many rules a file may have.
 const MAX_RULES: usize = 10_000;
@@ -207,7 +215,8 @@ fn read_condition(
     any_folder: bool,
     counted: &mut Counted,
 ) -> Result<Condition, Problem> {
-    let [syscalls, paths, tags, actors, modes, states, commands] = field.fields(CONDITION)?;
+    let [syscalls, paths, tags, actors, modes, states, commands, effects] =
+        field.fields(CONDITION)?;
     let names = |field: Option<Field<'_>>| field.map(|field| read_names(&field)).transpose();
     let paths = paths.map(|field| read_globs(&field, counted)).transpose()?;
     let folded = |globs: &Vec<Glob>| globs.iter().map(Glob::folded).collect();
@@ -220,6 +229,7 @@ fn read_condition(
         modes: modes.map(|field| read_known(&field, &MODES)).transpose()?,
         workflow_states: states.map(|field| read_known(&field, &STATES)).transpose()?,
         commands: commands.map(|field| read_commands(&field, any_folder)).transpose()?,
+        side_effects: effects.map(|field| read_known(&field, &SIDE_EFFECTS)).transpose()?,
     })
 }
 

@@ -65,7 +65,7 @@ fn a_policy_that_says_nothing_allows_nothing() {
     assert_eq!(
         refusal(""),
         "policy.yaml:1:1: `policy` must be a mapping with the keys `version`, `jurisdiction`, \
-         `capabilities`, `extensions`, `tdd_exemptions`, `network_whitelist`, `output`, not empty"
+         `capabilities`, `extensions`, `tdd_exemptions`, `network_whitelist`, `output`, `skills`, not empty"
     );
 }
 
@@ -107,7 +107,7 @@ fn lesson_l17_a_misspelt_key_is_an_error() {
     );
     assert_eq!(
         refusal("version: 1\nconstraints: {}\n"),
-        "policy.yaml:2:1: unknown key `constraints`: expected `version`, `jurisdiction`, `capabilities`, `extensions`, `tdd_exemptions`, `network_whitelist`, `output`"
+        "policy.yaml:2:1: unknown key `constraints`: expected `version`, `jurisdiction`, `capabilities`, `extensions`, `tdd_exemptions`, `network_whitelist`, `output`, `skills`"
     );
 }
 

@@ -206,6 +206,11 @@ fn reader_and_schema_know_the_same_keys() {
             format!("output: {{ tools: {{ test: {{ {strange} }} }} }}\n"),
             "/properties/output/properties/tools/additionalProperties/properties",
         ),
+        (format!("skills: {{ {strange} }}\n"), "/properties/skills/properties"),
+        (
+            format!("skills: {{ patterns: [{{ {strange} }}] }}\n"),
+            "/properties/skills/properties/patterns/items/properties",
+        ),
         (format!("tdd_exemptions: {{ {strange} }}\n"), "/properties/tdd_exemptions/properties"),
         (
             format!("tdd_exemptions: {{ documentation: {{ {strange} }} }}\n"),

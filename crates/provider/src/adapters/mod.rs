@@ -12,6 +12,7 @@ mod openai;
 mod openai_calls;
 pub(crate) mod openai_chat;
 mod openai_chat_stream;
+mod openai_embed;
 mod openai_refusal;
 pub(crate) mod openai_responses;
 mod openai_responses_stream;
@@ -21,7 +22,7 @@ mod wire;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Endpoint, ModelRequest, ProviderError, SseEvent, StreamEvent};
+use crate::{EmbedRequest, Endpoint, ModelRequest, ProviderError, SseEvent, StreamEvent};
 
 /// One vendor's protocol. To add one is to implement this in a file of its own and to name it in
 /// [`Protocol`](crate::Protocol).
@@ -53,6 +54,16 @@ pub trait Adapter: Send + Sync {
     /// Reads the count.
     fn counted(&self, _body: &[u8]) -> Result<u64, ProviderError> {
         Err(ProviderError::Malformed("this protocol counts no tokens".to_owned()))
+    }
+
+    /// The request for the numbers that stand for texts, where the vendor has them.
+    fn embed(&self, _: &EmbedRequest, _: &Endpoint) -> Result<Ask, ProviderError> {
+        Err(ProviderError::Refused("this protocol has no numbers for texts".to_owned()))
+    }
+
+    /// Reads them: for each of so many texts, in the order of the texts.
+    fn embedded(&self, _body: &[u8], _texts: usize) -> Result<Vec<Vec<f32>>, ProviderError> {
+        Err(ProviderError::Malformed("this protocol has no numbers for texts".to_owned()))
     }
 
     /// How the key is sent: the header's name, and what stands before the key in it.

@@ -4,10 +4,11 @@ use serde_json::{Map, Value, json};
 
 use crate::adapters::openai::{self, CallIds};
 use crate::adapters::openai_chat_stream::ChatStream;
+use crate::adapters::openai_embed;
 use crate::adapters::openai_refusal::refusal;
 use crate::{
-    Adapter, Answer, Ask, Call, Decoder, Endpoint, Message, ModelPage, ModelRequest, Names,
-    ProviderError, ReasoningBlock, ToolDefinition,
+    Adapter, Answer, Ask, Call, Decoder, EmbedRequest, Endpoint, Message, ModelPage, ModelRequest,
+    Names, ProviderError, ReasoningBlock, ToolDefinition,
 };
 
 /// The fields in which servers show reasoning. The first that has words counts, since some send two.
@@ -75,6 +76,14 @@ impl Adapter for OpenaiChat {
 
     fn models_in(&self, body: &[u8]) -> Result<ModelPage, ProviderError> {
         openai::models_in(body)
+    }
+
+    fn embed(&self, request: &EmbedRequest, endpoint: &Endpoint) -> Result<Ask, ProviderError> {
+        Ok(openai_embed::ask(request, endpoint))
+    }
+
+    fn embedded(&self, body: &[u8], texts: usize) -> Result<Vec<Vec<f32>>, ProviderError> {
+        openai_embed::read(body, texts)
     }
 }
 

@@ -23,14 +23,15 @@ use rustix::mount::{
 };
 
 use super::init::{Broken, Step};
-use super::spec::{Bind, Furniture, Kind, Masked, Space, SpaceChanges, Spec, Upper};
+use super::spec::{Bind, Bytes, Furniture, Kind, Masked, Space, SpaceChanges, Spec, Upper};
 use super::sys;
 
 /// The sources of all mounts, detached.
 pub(super) struct Taken {
     /// In the order of the furniture's shown parts.
     shown: std::vec::IntoIter<OwnedFd>,
-    layers: Vec<OwnedFd>,
+    /// Those of each space, in their order.
+    layers: std::vec::IntoIter<Vec<OwnedFd>>,
     volume: Option<OwnedFd>,
 }
 
@@ -44,15 +45,18 @@ impl Taken {
                 shown.push(take(bind, owners)?);
             }
         }
-        let space = spec.workspace.as_ref();
-        let layers = space.map_or(&[][..], |space| &space.layers);
-        let layers = layers.iter().map(|bind| take(bind, owners)).collect::<Result<_, _>>()?;
-        let volume = space.and_then(Space::disk).map(|path| {
+        let mut layers = Vec::new();
+        for space in &spec.spaces {
+            let of_space = space.layers.iter().map(|bind| take_part(bind, &space.within, owners));
+            layers.push(of_space.collect::<Result<Vec<_>, _>>()?);
+        }
+        let volume = spec.spaces.iter().find_map(Space::disk).map(|path| {
             clone(path, false)
                 .and_then(|tree| attributes(&tree, false, Kind::Directory, None).map(|()| tree))
                 .step("taking the output volume")
         });
-        Ok(Self { shown: shown.into_iter(), layers, volume: volume.transpose()? })
+        let (shown, layers) = (shown.into_iter(), layers.into_iter());
+        Ok(Self { shown, layers, volume: volume.transpose()? })
     }
 }
 
@@ -79,9 +83,9 @@ pub(super) fn build<T>(
     for (number, piece) in spec.furniture.iter().enumerate() {
         root.furnish_with(piece, number, &mut taken)?;
     }
-    let mut volume = None;
-    if let Some(space) = &spec.workspace {
-        volume = root.lay_out(space, &mut taken)?;
+    let (top, volume) = make_volume(&spec.spaces, &mut taken)?;
+    for (number, space) in spec.spaces.iter().enumerate() {
+        root.lay_out(space, number, &top, &mut taken)?;
     }
     rustix::process::fchdir(&root.0).step("entering the root")?;
     let made = furnish()?;
@@ -150,36 +154,25 @@ impl Root {
         made.step(&format!("{what} `/{}` in the sandbox", at.display()))
     }
 
-    /// Puts the workspace into place, and says where its changes lie if that is in memory.
-    fn lay_out(&self, space: &Space, taken: &mut Taken) -> Result<Option<OwnedFd>, Broken> {
-        let layers = std::mem::take(&mut taken.layers);
+    /// Puts the workspace, or a part of it, into place. Its changes lie in `top`.
+    fn lay_out(
+        &self,
+        space: &Space,
+        number: usize,
+        top: &Path,
+        taken: &mut Taken,
+    ) -> Result<(), Broken> {
+        let layers = taken.layers.next().ok_or(io::ErrorKind::UnexpectedEof);
+        let layers = layers.step("taking the workspace")?;
         let at = space.at.as_path();
         self.directories(at).step("making the workspace")?;
-        let upper = match &space.changes {
-            SpaceChanges::Refused => None,
-            SpaceChanges::Output(upper) | SpaceChanges::Overlay(upper) => Some(upper),
-        };
-        let (top, volume) = match upper {
-            None => (PathBuf::new(), None),
-            Some(Upper::Memory) => {
-                mkdir("upper", 0o755)
-                    .and_then(|()| mkdir("work", 0o700))
-                    .step("making the volume")?;
-                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-                let top = openat(CWD, "upper", flags, Mode::empty()).step("opening the volume")?;
-                (PathBuf::from("."), Some(top))
-            }
-            Some(Upper::Disk(_)) => {
-                mkdir("volume", 0o700).step("making the volume")?;
-                let tree = taken.volume.take().ok_or(io::ErrorKind::UnexpectedEof);
-                place(&tree.step("placing the volume")?, "volume").step("placing the volume")?;
-                (PathBuf::from("volume"), None)
-            }
-        };
         let tree = match (&space.changes, layers.as_slice()) {
-            (SpaceChanges::Overlay(_), _) => &overlay(&layers, Some(&top))?,
+            (SpaceChanges::Overlay(_), _) => {
+                let changes = changes_of(space, number, top).step("making the volume")?;
+                &overlay(&layers, number, Some(changes))?
+            }
             (_, [one]) => one,
-            (_, _) => &overlay(&layers, None)?,
+            (_, _) => &overlay(&layers, number, None)?,
         };
         self.place(tree, at).step("placing the workspace")?;
         if matches!(space.changes, SpaceChanges::Output(_)) {
@@ -187,7 +180,7 @@ impl Root {
             let at = Path::new("output");
             self.directories(at).and_then(|()| self.place(&tree, at)).step("placing /output")?;
         }
-        Ok(volume)
+        Ok(())
     }
 
     fn show(&self, bind: &Bind, taken: &mut Taken) -> io::Result<()> {
@@ -300,11 +293,57 @@ impl Root {
     }
 }
 
-/// Directories laid over each other, with changes in `top` if there is one.
-fn overlay(layers: &[OwnedFd], top: Option<&Path>) -> Result<OwnedFd, Broken> {
+/// Makes the place where changes go, if any are kept: where it lies, and its top directory if that is in memory.
+fn make_volume(spaces: &[Space], taken: &mut Taken) -> Result<(PathBuf, Option<OwnedFd>), Broken> {
+    let upper = spaces.iter().find_map(|space| match &space.changes {
+        SpaceChanges::Refused => None,
+        SpaceChanges::Output(upper) | SpaceChanges::Overlay(upper) => Some(upper),
+    });
+    match upper {
+        None => Ok((PathBuf::new(), None)),
+        Some(Upper::Memory) => {
+            mkdir("upper", 0o755).and_then(|()| mkdir("work", 0o700)).step("making the volume")?;
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let top = openat(CWD, "upper", flags, Mode::empty()).step("opening the volume")?;
+            Ok((PathBuf::from("."), Some(top)))
+        }
+        Some(Upper::Disk(_)) => {
+            mkdir("volume", 0o700).step("making the volume")?;
+            let tree = taken.volume.take().ok_or(io::ErrorKind::UnexpectedEof);
+            place(&tree.step("placing the volume")?, "volume").step("placing the volume")?;
+            Ok((PathBuf::from("volume"), None))
+        }
+    }
+}
+
+/// Where the changes of a space lie in the volume, and where overlayfs works on them. Those of a part lie in the volume
+/// as the part lies in the workspace.
+fn changes_of(space: &Space, number: usize, top: &Path) -> io::Result<(PathBuf, PathBuf)> {
+    let (mut upper, mut work) = (top.join("upper"), top.join("work"));
+    let within = space.within.as_path();
+    if within != Path::new("") {
+        for name in within.components() {
+            upper.push(name);
+            match mkdir(&upper, 0o755) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                other => other?,
+            }
+        }
+        work.push(number.to_string());
+        mkdir(&work, 0o700)?;
+    }
+    Ok((upper, work))
+}
+
+/// Directories laid over each other, with changes in a directory beside one to work in, if any are kept.
+fn overlay(
+    layers: &[OwnedFd],
+    space: usize,
+    changes: Option<(PathBuf, PathBuf)>,
+) -> Result<OwnedFd, Broken> {
     let mut lower = Vec::new();
     for (number, layer) in layers.iter().enumerate() {
-        let name = format!("layer{number}");
+        let name = format!("layer{space}-{number}");
         mkdir(&name, 0o700).step("making a layer")?;
         place(layer, &name).step("placing a layer")?;
         lower.push(name);
@@ -314,9 +353,9 @@ fn overlay(layers: &[OwnedFd], top: Option<&Path>) -> Result<OwnedFd, Broken> {
         // The highest comes first.
         let names: Vec<&str> = lower.iter().rev().map(String::as_str).collect();
         fsconfig_set_string(&fs, "lowerdir", names.join(":"))?;
-        if let Some(top) = top {
-            fsconfig_set_string(&fs, "upperdir", top.join("upper"))?;
-            fsconfig_set_string(&fs, "workdir", top.join("work"))?;
+        if let Some((upper, work)) = &changes {
+            fsconfig_set_string(&fs, "upperdir", upper)?;
+            fsconfig_set_string(&fs, "workdir", work)?;
             // Nothing here survives a crash, so nothing needs to be synced.
             fsconfig_set_flag(&fs, "volatile")?;
         }
@@ -337,6 +376,35 @@ fn take(bind: &Bind, owners: Option<&OwnedFd>) -> Result<OwnedFd, Broken> {
         other => other,
     };
     let tree = tree.step(&named())?;
+    let owners = owners.filter(|_| bind.owners);
+    attributes(&tree, true, bind.kind, owners).step(&named())?;
+    Ok(tree)
+}
+
+/// The same of a folder in a layer, to which no link leads; all of the layer where none is named.
+fn take_part(bind: &Bind, within: &Bytes, owners: Option<&OwnedFd>) -> Result<OwnedFd, Broken> {
+    if within.as_path() == Path::new("") {
+        return take(bind, owners);
+    }
+    let open = || -> io::Result<OwnedFd> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let layer = openat(CWD, bind.from.as_path(), flags, Mode::empty())?;
+        let resolve =
+            ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let part = openat2(&layer, within.as_path(), flags, Mode::empty(), resolve)?;
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE
+            | OpenTreeFlags::OPEN_TREE_CLOEXEC
+            | OpenTreeFlags::AT_EMPTY_PATH;
+        match open_tree(&part, "", flags) {
+            // Something is mounted below that must not be uncovered.
+            Err(rustix::io::Errno::INVAL) => {
+                Ok(open_tree(&part, "", flags | OpenTreeFlags::AT_RECURSIVE)?)
+            }
+            other => Ok(other?),
+        }
+    };
+    let named = || format!("taking `{}` of the workspace", within.as_path().display());
+    let tree = open().step(&named())?;
     let owners = owners.filter(|_| bind.owners);
     attributes(&tree, true, bind.kind, owners).step(&named())?;
     Ok(tree)

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use fluffy_base::ProjectPath;
+
 use crate::config::{Changes, Config, Workspace};
 use crate::job::{Job, Start};
 use crate::profile::Profile;
@@ -56,13 +58,13 @@ pub(super) fn plan(config: &Config, job: &Job, around: &Surroundings<'_>) -> Spe
             files: limits.files.saturating_add(OWN_FILES),
         },
         furniture: furniture(config, around.system, home, guest),
-        workspace: workspace.map(|space| lay_out(space, owner, around.shows_owners)),
+        spaces: spaces(config, owner, around.shows_owners),
         unified: around.unified,
         proxy: config.network().allowed().is_some(),
         profile: config.profile(),
         landlock: around.system.landlock,
         outside: around.system.outside.clone(),
-        writable: writable(workspace, home),
+        writable: writable(config, home),
         rlimits: Rlimits {
             open_files: limits.open_files,
             file_bytes: limits.disk.bytes(),
@@ -96,6 +98,9 @@ fn furniture(config: &Config, system: &System, home: &Path, guest: bool) -> Vec<
         pieces.push(Furniture::Terminals(Bytes::from("dev/pts")));
         pieces.push(Furniture::Link(Bytes::from("pts/ptmx"), Bytes::from("dev/ptmx")));
     }
+    if let (Some(space), Some(_)) = (config.workspace(), config.parts()) {
+        pieces.push(Furniture::Directory(Bytes::from(inside(&space.at))));
+    }
     for shown in config.shown() {
         let kind = if shown.path().is_dir() { Kind::Directory } else { Kind::File };
         pieces.push(Furniture::Shown(bind(shown.path(), kind)));
@@ -114,6 +119,24 @@ fn furniture(config: &Config, system: &System, home: &Path, guest: bool) -> Vec<
     pieces
 }
 
+/// The workspace, or what is seen of it.
+fn spaces(config: &Config, owner: Owner, shows_owners: bool) -> Vec<Space> {
+    let Some(workspace) = config.workspace() else { return Vec::new() };
+    let whole = lay_out(workspace, owner, shows_owners);
+    let Some(parts) = config.parts() else { return vec![whole] };
+    let part = |path: &ProjectPath, changes: &SpaceChanges| Space {
+        at: Bytes::from(inside(&workspace.at.join(path.as_str()))),
+        within: Bytes::from(path.as_str()),
+        layers: whole.layers.clone(),
+        changes: changes.clone(),
+    };
+    let seen = parts.seen.iter().map(|path| part(path, &SpaceChanges::Refused));
+    let changed = parts.changed.iter().map(|path| part(path, &whole.changes));
+    let mut spaces: Vec<Space> = seen.chain(changed).collect();
+    spaces.sort_by_key(|space| space.at.as_path().components().count());
+    spaces
+}
+
 fn lay_out(space: &Workspace, owner: Owner, shows_owners: bool) -> Space {
     let layer = |path: &PathBuf| Bind {
         from: Bytes::from(path),
@@ -128,6 +151,7 @@ fn lay_out(space: &Workspace, owner: Owner, shows_owners: bool) -> Space {
     };
     Space {
         at: Bytes::from(inside(&space.at)),
+        within: Bytes::from(""),
         layers: space.layers.iter().map(layer).collect(),
         changes: match &space.changes {
             Changes::Refused => SpaceChanges::Refused,
@@ -137,11 +161,17 @@ fn lay_out(space: &Workspace, owner: Owner, shows_owners: bool) -> Space {
     }
 }
 
-fn writable(workspace: Option<&Workspace>, home: &Path) -> Vec<Bytes> {
+fn writable(config: &Config, home: &Path) -> Vec<Bytes> {
     let mut paths: Vec<Bytes> = ["/tmp", "/dev"].map(Bytes::from).into();
     paths.push(Bytes::from(home));
-    match workspace.map(|space| (&space.changes, space)) {
-        Some((Changes::Overlay(_), space)) => paths.push(Bytes::from(&space.at)),
+    match config.workspace().map(|space| (&space.changes, space)) {
+        Some((Changes::Overlay(_), space)) => match config.parts() {
+            None => paths.push(Bytes::from(&space.at)),
+            Some(parts) => {
+                let changed = parts.changed.iter().map(|path| space.at.join(path.as_str()));
+                paths.extend(changed.map(|path| Bytes::from(&path)));
+            }
+        },
         Some((Changes::Output(_), _)) => paths.push(Bytes::from("/output")),
         Some((Changes::Refused, _)) | None => {}
     }

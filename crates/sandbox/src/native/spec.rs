@@ -22,8 +22,8 @@ pub(super) struct Spec {
     pub(super) scratch: Scratch,
     /// What the root is furnished with, in order: what holds others comes before them.
     pub(super) furniture: Vec<Furniture>,
-    /// The workspace.
-    pub(super) workspace: Option<Space>,
+    /// The workspace, or the parts of it that are seen: what holds others comes before them.
+    pub(super) spaces: Vec<Space>,
     /// Whether the directory of a control group of version 2 comes along, to be born into.
     pub(super) unified: bool,
     /// Whether listeners for the proxy are made.
@@ -103,6 +103,8 @@ pub(super) struct Masked {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Space {
     pub(super) at: Bytes,
+    /// The folder of the layers that it is; empty where it is all of them.
+    pub(super) within: Bytes,
     /// Lowest first.
     pub(super) layers: Vec<Bind>,
     pub(super) changes: SpaceChanges,
@@ -158,7 +160,7 @@ impl Spec {
             Furniture::Shown(bind) => Some(bind),
             _ => None,
         });
-        let layers = self.workspace.iter().flat_map(|space| &space.layers);
+        let layers = self.spaces.iter().flat_map(|space| &space.layers);
         shown.chain(layers).any(|bind| bind.owners)
     }
 }

@@ -26,6 +26,14 @@ mod confinement {
     }
 
     #[test]
+    fn p1_of_a_workspace_in_parts_nothing_else_is_seen_or_changed() {
+        holds(
+            "confinement::p1_of_a_workspace_in_parts_nothing_else_is_seen_or_changed",
+            contract::p1_of_a_workspace_in_parts_nothing_else_is_seen_or_changed,
+        );
+    }
+
+    #[test]
     fn p1_a_read_only_workspace_is_not_changed_and_output_is_in_the_volume() {
         holds(
             "confinement::p1_a_read_only_workspace_is_not_changed_and_output_is_in_the_volume",

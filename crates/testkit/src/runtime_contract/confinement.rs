@@ -4,9 +4,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use fluffy_base::ProjectPath;
 use fluffy_sandbox::harvest::Kind;
 use fluffy_sandbox::{
-    Changes, Job, Network, Runtime, RuntimeError, Store, Template, Volume, Workspace,
+    Changes, Job, Network, Parts, Runtime, RuntimeError, Store, Template, Volume, Workspace,
 };
 
 use super::scene::{
@@ -340,4 +341,37 @@ fn did_not_run(
         assert_eq!(content(volume, Kind::Overlay), Vec::<String>::new());
     }
     error
+}
+
+/// Promises 1 and 2: of a workspace in parts, only those are seen, and what changes in some of them is in the volume
+/// under the names that it has in the workspace. A part that is a link is none.
+pub fn p1_of_a_workspace_in_parts_nothing_else_is_seen_or_changed(runtime: &dyn Runtime) {
+    let part = |text: &str| ProjectPath::parse(text).unwrap();
+    for store in [Store::Memory, Store::Disk] {
+        let scene = Scene::new();
+        for name in ["project/one/sub", "project/two/deep"] {
+            std::fs::create_dir_all(scene.path(name)).unwrap();
+        }
+        std::os::unix::fs::symlink("../sibling", scene.path("project/linked")).unwrap();
+        let before = scene.tree();
+        let parts =
+            Parts { seen: vec![part("folder")], changed: vec![part("one"), part("two/deep")] };
+        let volume = runtime.volume(store).unwrap();
+        let script = "set -e
+            ! cat kept 2>/dev/null; ! cat ../sibling/file 2>/dev/null; cat folder/inner; ls
+            ! echo x > folder/inner 2>/dev/null; ! echo x > new 2>/dev/null
+            ! echo x > two/new 2>/dev/null; echo a > one/sub/a; echo b > two/deep/b";
+        let config = over(&scene, &volume).with_parts(parts.clone());
+        let out = succeeds(runtime, config, scene.script(script));
+        assert_eq!(out, "inner\nfolder\none\ntwo\n", "{store:?}");
+        let mut found = content(&volume, Kind::Overlay);
+        found.sort();
+        assert_eq!(found, ["+one/sub/a a", "+two/deep/b b"], "{store:?}");
+        assert_eq!(scene.tree(), before, "{store:?}");
+        let volume = runtime.volume(store).unwrap();
+        let linked = Parts { seen: vec![part("linked")], ..Parts::default() };
+        let config = over(&scene, &volume).with_parts(linked);
+        let refused = runtime.run(config, scene.script("cat linked/file"), Arc::new(()));
+        assert!(matches!(refused, Err(RuntimeError::Setup(_))), "{refused:?}");
+    }
 }

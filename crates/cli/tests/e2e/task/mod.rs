@@ -19,3 +19,4 @@ mod pins;
 mod piped;
 pub(crate) mod resume;
 mod review;
+mod standby;

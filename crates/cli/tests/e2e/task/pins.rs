@@ -58,7 +58,7 @@ impl Provider for Witness {
     }
 }
 
-fn config(lab: &Lab) -> SessionConfig {
+pub(super) fn config(lab: &Lab) -> SessionConfig {
     let program = env!("CARGO_BIN_EXE_fluffy");
     let state = lab.user.project.state();
     let runtime = Native::open(NativeOptions {

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use fluffy_provider::{Endpoint, ProviderError, StopReason};
+use fluffy_provider::{EmbedRequest, Endpoint, Protocol, ProviderError, StopReason};
 use fluffy_testkit::server::{Identity, Server, Then, answer};
 
 use super::scene::{ENDS, KEY, at, endpoint, pieces, remote, request, says, stream, turn};
@@ -217,4 +217,50 @@ fn certificates_that_are_none_are_told_before_anything_is_sent() {
         );
     }
     assert_eq!(server.connections(), 0);
+}
+
+fn embed(remote: &fluffy_provider::Remote) -> Result<Vec<Vec<f32>>, ProviderError> {
+    let texts = vec!["one".to_owned(), "two".to_owned()];
+    let request = EmbedRequest { model: "m".to_owned(), texts };
+    remote.embed(request, &mut || ControlFlow::Continue(()))
+}
+
+#[test]
+fn numbers_for_texts_come_the_same_way_and_turns_go_on_behind_them() {
+    let server = Server::start(Identity::Proper, |asked, peer| {
+        if asked.head.starts_with("POST /v1/chat/completions ") {
+            stream(peer, &[&says("a"), ENDS]);
+            return Then::Keep;
+        }
+        assert!(asked.head.starts_with("POST /v1/embeddings HTTP/1.1\r\n"), "{}", asked.head);
+        let body: serde_json::Value = serde_json::from_slice(&asked.body).unwrap();
+        assert_eq!(body["input"], serde_json::json!(["one", "two"]));
+        assert_eq!((&body["model"], &body["encoding_format"]), (&"m".into(), &"float".into()));
+        let page = r#"{"data": [{"index": 1, "embedding": [2]}, {"index": 0, "embedding": [1]}]}"#;
+        answer(peer, "200 OK", &[("Content-Type", "application/json")], page.as_bytes());
+        Then::Keep
+    });
+    let remote = at(&server);
+    assert_eq!(embed(&remote).unwrap(), [[1.0], [2.0]]);
+    assert_eq!(turn(&remote).unwrap().text, "a");
+    assert_eq!(embed(&remote).unwrap(), [[1.0], [2.0]]);
+    assert_eq!(server.connections(), 1);
+}
+
+#[test]
+fn numbers_for_texts_that_did_not_come_are_an_error() {
+    let server = Server::start(Identity::Proper, |_, peer| {
+        answer(peer, "200 OK", &[("Content-Type", "application/json")], b"{\"data\": []}");
+        Then::Keep
+    });
+    assert!(matches!(embed(&at(&server)), Err(ProviderError::Malformed(_))));
+    let endpoint = endpoint(&server, "https://localhost:PORT/v1");
+    let other = remote(Endpoint { protocol: Protocol::Anthropic, ..endpoint });
+    assert!(matches!(embed(&other), Err(ProviderError::Refused(_))));
+    let refused = Server::start(Identity::Proper, |_, peer| {
+        answer(peer, "500 Oops", &[], KEY.as_bytes());
+        Then::Keep
+    });
+    let error = embed(&at(&refused)).unwrap_err().to_string();
+    assert!(!error.contains(KEY), "{error}");
 }

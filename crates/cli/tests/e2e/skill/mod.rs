@@ -1,0 +1,7 @@
+//! Skills from a proposal to trust and through their runs, with the real binary, sandboxes and tools.
+
+mod killed;
+mod lab;
+mod refused;
+mod session;
+mod way;

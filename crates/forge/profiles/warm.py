@@ -1,0 +1,41 @@
+"""What skills and their tests import most: types of these are read once, when the tools are installed."""
+
+import base64
+import collections
+import contextlib
+import csv
+import dataclasses
+import datetime
+import decimal
+import difflib
+import enum
+import functools
+import hashlib
+import html
+import http.client
+import http.server
+import io
+import itertools
+import json
+import logging
+import math
+import pathlib
+import random
+import re
+import ssl
+import statistics
+import string
+import tempfile
+import textwrap
+import threading
+import time
+import typing
+import unicodedata
+import unittest.mock
+import urllib.error
+import urllib.parse
+import urllib.request
+import uuid
+import zoneinfo
+
+import pytest

@@ -1,0 +1,13 @@
+# tries: compile text; seen by: policy
+# side effects: READ_ONLY
+"""A skill of the corpus."""
+from fluffy_skill import BaseSkill
+
+class CompileCalledSkill(BaseSkill):
+    name = "compile_called"
+    description = "A skill of the corpus."
+    side_effect_class = "READ_ONLY"
+
+    def execute(self, input: dict[str, object]) -> dict[str, object]:
+        code = compile(str(input["text"]), "text", "exec")
+        return {"code": str(code)}

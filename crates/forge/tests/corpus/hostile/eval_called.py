@@ -1,0 +1,12 @@
+# tries: evaluate text; seen by: policy
+# side effects: READ_ONLY
+"""A skill of the corpus."""
+from fluffy_skill import BaseSkill
+
+class EvalCalledSkill(BaseSkill):
+    name = "eval_called"
+    description = "A skill of the corpus."
+    side_effect_class = "READ_ONLY"
+
+    def execute(self, input: dict[str, object]) -> dict[str, object]:
+        return {"value": eval(str(input["text"]))}

@@ -1,0 +1,12 @@
+# tries: be called something else; seen by: invariants
+# side effects: READ_ONLY
+"""A skill of the corpus."""
+from fluffy_skill import BaseSkill
+
+class NameWrongSkill(BaseSkill):
+    name = "write_note"
+    description = "A skill of the corpus."
+    side_effect_class = "READ_ONLY"
+
+    def execute(self, input: dict[str, object]) -> dict[str, object]:
+        return {"done": True}

@@ -1,0 +1,13 @@
+# tries: start a program with os.system; seen by: policy
+# side effects: READ_ONLY
+"""A skill of the corpus."""
+import os
+from fluffy_skill import BaseSkill
+
+class OsSystemSkill(BaseSkill):
+    name = "os_system"
+    description = "A skill of the corpus."
+    side_effect_class = "READ_ONLY"
+
+    def execute(self, input: dict[str, object]) -> dict[str, object]:
+        return {"code": os.system("id")}

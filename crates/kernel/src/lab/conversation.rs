@@ -1,0 +1,168 @@
+//! A job with which the kernel speaks while it runs, and which sees listed folders of the project.
+//!
+//! **Invariant.** It sees the folders that are listed and nothing else of the project, by handle and through no link. What
+//! it changes in them is kept apart and handed back.
+//!
+//! **Invariant.** It has so much time to speak and no more. The time that the kernel takes for its own answers is the
+//! kernel's, and bounded by whoever gives them.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fluffy_base::{ProjectPath, encode_frame};
+use fluffy_sandbox::{Changes, Config, ConfigError, Job, Limits, Parts, Store, Volume, Workspace};
+
+use super::{Errands, Heard, Lab, LabError, left};
+use crate::guest::{Ends, Guest, GuestFailure, now};
+use crate::{Journal, WorkshopError};
+
+/// Folders of the project that a job sees. A folder in another is listed once, in the wider right.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Folders {
+    /// Those that it cannot change.
+    pub seen: Vec<ProjectPath>,
+    /// Those that it can change; its changes are handed back.
+    pub changed: Vec<ProjectPath>,
+}
+
+/// One job that is spoken with.
+#[derive(Debug)]
+pub struct Talk {
+    /// The program: a path as it is seen inside, or a name that is looked for there.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Variables beside the few that every sandbox sets.
+    pub env: Vec<(String, String)>,
+    /// What it sees of the project.
+    pub folders: Folders,
+    /// Hosts that it reaches through the proxy; none, and it has no network.
+    pub hosts: Vec<String>,
+    /// No more than this. The duration is how long it may take to speak, all together.
+    pub limits: Limits,
+    /// How many bytes a frame has at most, either way.
+    pub frame_bytes: usize,
+}
+
+/// The conversation with a job, as long as it lasts.
+pub struct Conversation {
+    guest: Guest,
+    frame_bytes: usize,
+    left: Duration,
+}
+
+impl Conversation {
+    /// Sends a message.
+    pub fn say(&mut self, payload: &[u8]) -> Result<(), GuestFailure> {
+        let frame = encode_frame(payload, self.frame_bytes).map_err(|_| GuestFailure::Garbled)?;
+        let mut rest = frame.as_slice();
+        while !rest.is_empty() {
+            let count = self.timed(|guest, left| guest.send(rest, left))?;
+            rest = rest.get(count..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    /// The next message.
+    pub fn hear(&mut self) -> Result<Vec<u8>, GuestFailure> {
+        self.timed(Guest::receive)?.ok_or(GuestFailure::Late)
+    }
+
+    fn timed<T>(
+        &mut self,
+        act: impl FnOnce(&mut Guest, Duration) -> Result<T, GuestFailure>,
+    ) -> Result<T, GuestFailure> {
+        if self.left.is_zero() {
+            return Err(GuestFailure::Late);
+        }
+        let began = now();
+        let acted = act(&mut self.guest, self.left);
+        self.left = self.left.saturating_sub(now().saturating_duration_since(began));
+        acted
+    }
+}
+
+impl Lab {
+    /// The root of the project, in which folders are listed.
+    pub fn project(&self) -> &std::path::Path {
+        &self.workshop.options().project
+    }
+
+    /// Starts a job, has somebody speak with it, and ends it with everything that it started. The journal is told of its
+    /// sandbox before it starts; what cannot be told does not run.
+    pub fn converse<T>(
+        &self,
+        talk: Talk,
+        journal: &dyn Journal,
+        speak: impl FnOnce(&mut Conversation) -> T,
+    ) -> Result<(T, Errands), LabError> {
+        let runtime = &self.workshop.options().runtime;
+        let keeps = !talk.folders.changed.is_empty();
+        let volume = keeps.then(|| runtime.volume(Store::Memory)).transpose();
+        let volume = volume.map_err(WorkshopError::from)?;
+        let mut job = talk.job();
+        let ends = Ends::of(&mut job).map_err(LabError::Pipes)?;
+        let (frame_bytes, patience) = (talk.frame_bytes, talk.patience());
+        let config = self.talking(talk, volume.clone())?;
+        let heard = Arc::new(Heard::default());
+        let watcher = Arc::<Heard>::clone(&heard);
+        let tell = |life: crate::workshop::Life<'_>| {
+            journal.record(life.note()).map(drop).map_err(|error| error.0)
+        };
+        let mut said = None;
+        let ran = self.workshop.carry_out_by(config, volume, job, &tell, |sandbox| {
+            sandbox.start(watcher)?;
+            let guest = Guest::started(Arc::clone(sandbox), ends, frame_bytes);
+            let mut conversation = Conversation { guest, frame_bytes, left: patience };
+            said = Some(speak(&mut conversation));
+            sandbox.kill();
+            sandbox.wait()
+        })?;
+        let errands = Errands {
+            left: ran.volume.as_ref().map(|volume| left(volume, &[])),
+            end: ran.outcome.end,
+            reached: ran.outcome.reached,
+            stdout: ran.outcome.stdout,
+            stderr: ran.outcome.stderr,
+            wall: ran.outcome.usage.wall,
+            sandbox: ran.sandbox,
+            asked: std::mem::take(&mut heard.asked()),
+        };
+        let said = said.ok_or(LabError::Workshop(WorkshopError::Cancelled))?;
+        Ok((said, errands))
+    }
+
+    fn talking(&self, talk: Talk, volume: Option<Volume>) -> Result<Config, LabError> {
+        let refused = |error: ConfigError| LabError::from(WorkshopError::from(error));
+        let (template, network) = self.network(&talk.hosts)?;
+        let mut config = Config::of(template).narrowed_to(talk.limits).staying();
+        config = config.with_network(network).map_err(refused)?;
+        let options = self.workshop.options();
+        for path in &options.shown {
+            config = config.showing(path).map_err(refused)?;
+        }
+        let changes = volume.map_or(Changes::Refused, Changes::Overlay);
+        let (at, layers) = (options.project.clone(), vec![options.project.clone()]);
+        let config = config.with_workspace(Workspace { at, layers, changes }).map_err(refused)?;
+        let Folders { seen, changed } = talk.folders;
+        Ok(config.with_parts(Parts { seen, changed }))
+    }
+}
+
+impl Talk {
+    fn job(&self) -> Job {
+        let mut job = Job::new(self.program.as_os_str()).args(self.args.iter().cloned());
+        let env = self.env.iter();
+        job.env = env.map(|(name, value)| (name.into(), value.into())).collect();
+        job.cwd = Some("/tmp".into());
+        job
+    }
+
+    /// How long it may take to speak. Nobody is waited for without an end.
+    fn patience(&self) -> Duration {
+        let ms = self.limits.duration.map_or(0, fluffy_base::Span::ms);
+        Duration::from_millis(ms)
+    }
+}
