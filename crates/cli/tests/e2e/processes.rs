@@ -243,14 +243,19 @@ fn submission(lab: &Lab, mode: &str) -> Value {
     let home = given("HOME").unwrap();
     let settings = base64::engine::general_purpose::STANDARD.decode(&home).unwrap();
     let settings = PathBuf::from(String::from_utf8(settings).unwrap()).join(".config/fluffy");
+    let cache = settings.parent().unwrap().parent().unwrap().join(".cache/fluffy");
+    let tools = fluffy_forge::locate(&cache).map(|tools| tools.shown).unwrap_or_default();
+    let tools: Vec<_> = tools.iter().map(|path| bytes(path.as_os_str())).collect();
     json!({
         "work": { "begin": { "task": "double", "mode": mode, "access": "write", "pins": [] } },
         "driver": {
             "model": { "replay": { "file": "/transcript" } },
             "caps": { "turns": 50, "tokens": null, "cost_micros": null },
         },
+        "handed": { "secrets": [], "gateway": null, "proxy": null },
         "surroundings": {
-            "personal": personal(&settings), "path": given("PATH"), "home": home, "settings_in": bytes(settings.as_os_str()),
+            "personal": personal(&settings), "path": given("PATH"), "home": home,
+            "settings_in": bytes(settings.as_os_str()), "cache": bytes(cache.as_os_str()), "tools": tools,
             "git_identity": { "author_name": null, "author_email": null, "committer_name": null,
                 "committer_email": null, "email": null },
             "settings": [],
