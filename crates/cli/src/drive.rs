@@ -1,11 +1,11 @@
 //! Puts a task together: the kernel with its sandboxes, the session, the model's loop.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use fluffy_agent::{Agent, Caps as AgentCaps, Ended, Outcome as LoopOutcome, SessionBench, Spent};
 use fluffy_base::{Event, Observer, SessionId, SystemWaiter};
 use fluffy_kernel::{
-    Cancel, CommitOptions, Driver, GitOptions, Reviewer, Session, SessionConfig, SessionError,
+    Cancel, CommitOptions, Driver, GitOptions, Lab, Reviewer, Session, SessionConfig, SessionError,
     StoredSession, WorkshopOptions,
 };
 use fluffy_provider::{Provider, ProviderError};
@@ -33,6 +33,8 @@ pub(crate) struct Scene<'a> {
     pub(crate) runtime: Arc<dyn Runtime>,
     /// What skills are given; once.
     pub(crate) handed: Mutex<Option<Handed>>,
+    /// Where the session's skills run, once there are some.
+    pub(crate) skills: OnceLock<Arc<Lab>>,
     /// What is told of the session before anybody else is.
     pub(crate) met: &'a dyn Fn(&Session),
 }
@@ -160,6 +162,8 @@ impl Scene<'_> {
         }
         let forge = Forge::open(self, self.take_handed())?;
         let (tools, _left_out) = forge.runs.tools()?;
+        // A scene has one session, and a session one place for its skills.
+        let _first = self.skills.set(forge.lab);
         for tool in tools {
             config.kernel.registry.register(Box::new(tool))?;
         }
@@ -176,8 +180,13 @@ impl Scene<'_> {
         (self.met)(session);
         let model = provider.model().to_owned();
         session.driven_by(&Driver { provider: spec.to_string(), model })?;
-        let cancel = session.cancel_handle();
-        stop.calls(move |how| end(&cancel, how));
+        let (cancel, skills) = (session.cancel_handle(), self.skills.get().cloned());
+        stop.calls(move |how| {
+            end(&cancel, how);
+            if let (How::Now, Some(skills)) = (how, &skills) {
+                skills.close();
+            }
+        });
         let pins = session.pins().into_iter().map(|pin| pin.path.to_string());
         let notes = session.outline().notes.into_iter().map(|(path, _)| path);
         self.observer.notice(Event::SessionStarted {

@@ -40,7 +40,16 @@ pub(crate) fn carry_out(
     let mut submission = submission;
     let handed = std::sync::Mutex::new(Some(std::mem::take(&mut submission.handed)));
     let environment = &environment;
-    let scene = Scene { place, environment, observer, reviewer, runtime, handed, met: &met };
+    let scene = Scene {
+        place,
+        environment,
+        observer,
+        reviewer,
+        runtime,
+        handed,
+        skills: std::sync::OnceLock::new(),
+        met: &met,
+    };
     let guard = Arc::clone(run);
     // Where no thread can be had, the work goes on without anybody who would stop it for want of a driver.
     let _watching =
