@@ -190,7 +190,7 @@ fn slow_rec_1_whichever_process_is_killed_at_many_moments_nothing_is_lost() {
     let moments = std::env::var("FLUFFY_TEST_MOMENTS").ok().and_then(|text| text.parse().ok());
     // Other ones each time; what failed is told with its moment.
     let seed = SystemClock.now_ms();
-    survives((0..moments.unwrap_or(30)).map(|number| Moment::of(seed, number)));
+    survives((0..moments.unwrap_or(20)).map(|number| Moment::of(seed, number)));
 }
 
 /// A kernel for a lab, without a bootstrap.

@@ -21,7 +21,7 @@ const DIRECTORY: &str = "FLUFFY_TEST_KILLED_FORGE";
 const MOMENT: &str = "moment";
 
 /// At most so many children are killed.
-const KILLS: usize = 40;
+const KILLS: usize = 16;
 
 /// Stops until somebody says go.
 fn stop() {

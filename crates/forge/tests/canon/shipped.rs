@@ -149,7 +149,7 @@ fn hostile_inputs(scene: &Scene) {
         ("http_get_json", json!({"resource": "/a?b", "hosts": ["evil.example"]})),
     ] {
         let refused = scene.run(name, input).unwrap_err();
-        assert!(matches!(refused, RunError::Denied { .. }), "{name}: {refused}");
+        assert!(matches!(refused, RunError::Input(_)), "{name}: {refused}");
     }
     let title = json!({"title": "x\ntags: [\"sea\"]", "text": "x"});
     assert!(scene.fails("write_note", title).contains("one line"));

@@ -78,7 +78,7 @@ fn lesson_l32_the_hosts_are_those_that_were_promoted_and_not_the_callers() {
     assert_eq!(other.heard(), Vec::<String>::new());
     for more in [json!({"text": "x", "hosts": ["evil"]}), json!({"text": "x", "secret": "OTHER"})] {
         let refused = stage.run("probe", more).unwrap_err();
-        assert!(matches!(refused, RunError::Denied { .. }), "{refused}");
+        assert!(matches!(refused, RunError::Input(_)), "{refused}");
     }
 }
 
