@@ -24,7 +24,9 @@ pub(crate) use self::skill::{
     BuildArgs, MannerArgs, NamedArgs, ProposeArgs, ResearchArgs, RevokeArgs, RunSkillArgs,
     SkillCommand, SkillDoctorArgs,
 };
-pub(crate) use self::task::{CapArgs, DemoArgs, LanguageName, TaskArgs, with_run, with_tip};
+pub(crate) use self::task::{
+    CapArgs, DemoArgs, LanguageName, SaidArgs, TaskArgs, with_run, with_tip,
+};
 
 /// An AI programming CLI in which the model proposes and a kernel disposes.
 #[derive(Debug, Parser)]

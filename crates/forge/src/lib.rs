@@ -26,6 +26,7 @@ mod proposal;
 mod python;
 mod research;
 mod run;
+mod seal;
 mod shelf;
 mod shipped;
 mod source;

@@ -19,13 +19,13 @@ use fluffy_sandbox::harvest::{
 };
 use fluffy_sandbox::proxy::{AllowError, AllowList, Decision, Record, Upstream};
 use fluffy_sandbox::{
-    Captured, Changes, Config, ConfigError, End, Input, Job, Limit, Limits, Network, Store,
-    Template, Volume, Watcher, Workspace,
+    Captured, Changes, Config, ConfigError, End, Input, Job, Limit, Limits, Network, Outcome,
+    RuntimeError, Sandbox, Store, Template, Volume, Watcher, Workspace,
 };
 
 pub use self::conversation::{Conversation, Folders, Talk};
 use crate::workshop::NotTaken;
-use crate::{Journal, Workshop, WorkshopError, WorkshopOptions};
+use crate::{Journal, Ran, Workshop, WorkshopError, WorkshopOptions};
 
 /// The most requests to the proxy that are told of one errand.
 const MAX_ASKED: usize = 1_000;
@@ -197,6 +197,22 @@ impl Errand {
     }
 }
 
+impl Errands {
+    /// What became of a job, with what of its files is kept and what was heard of it.
+    fn of(ran: Ran, left: Option<Left>, heard: &Heard) -> Self {
+        Self {
+            left,
+            end: ran.outcome.end,
+            reached: ran.outcome.reached,
+            stdout: ran.outcome.stdout,
+            stderr: ran.outcome.stderr,
+            wall: ran.outcome.usage.wall,
+            sandbox: ran.sandbox,
+            asked: std::mem::take(&mut heard.asked()),
+        }
+    }
+}
+
 impl Lab {
     /// A lab. The project of the options is not shown to errands.
     pub fn new(options: WorkshopOptions) -> Self {
@@ -225,21 +241,25 @@ impl Lab {
         let config = self.config(errand, volume.clone())?;
         let heard = Arc::new(Heard::default());
         let watcher = Arc::<Heard>::clone(&heard);
+        let ran = self.carry_out(config, volume, job, journal, |sandbox| sandbox.run(watcher))?;
+        let kept = ran.volume.as_ref().filter(|_| keeps == Keeps::Overlay);
+        let left = kept.map(|volume| left(volume, &unseen));
+        Ok(Errands::of(ran, left, &heard))
+    }
+
+    /// Has a job driven to its end in a sandbox of which the journal is told.
+    fn carry_out(
+        &self,
+        config: Config,
+        volume: Option<Volume>,
+        job: Job,
+        journal: &dyn Journal,
+        drive: impl FnOnce(&Arc<dyn Sandbox>) -> Result<Outcome, RuntimeError>,
+    ) -> Result<Ran, WorkshopError> {
         let tell = |life: crate::workshop::Life<'_>| {
             journal.record(life.note()).map(drop).map_err(|error| error.0)
         };
-        let ran = self.workshop.carry_out_telling(config, volume, job, watcher, &tell)?;
-        Ok(Errands {
-            left: (ran.volume.as_ref().filter(|_| keeps == Keeps::Overlay))
-                .map(|volume| left(volume, &unseen)),
-            end: ran.outcome.end,
-            reached: ran.outcome.reached,
-            stdout: ran.outcome.stdout,
-            stderr: ran.outcome.stderr,
-            wall: ran.outcome.usage.wall,
-            sandbox: ran.sandbox,
-            asked: std::mem::take(&mut heard.asked()),
-        })
+        self.workshop.carry_out_by(config, volume, job, &tell, drive)
     }
 
     /// Ends every errand at once, and runs none any more.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand};
 
-use super::task::{CapArgs, ModeName};
+use super::task::{CapArgs, ModeName, SaidArgs};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionCommand {
@@ -100,12 +100,8 @@ pub(crate) struct ResumeArgs {
     /// Events as JSON lines on the standard output
     #[arg(long)]
     pub(crate) json: bool,
-    /// Agree to every review; what demands a person still does
-    #[arg(long, conflicts_with = "no")]
-    pub(crate) yes: bool,
-    /// Refuse every review
-    #[arg(long)]
-    pub(crate) no: bool,
+    #[command(flatten)]
+    pub(crate) said: SaidArgs,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand};
 
+use super::task::SaidArgs;
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum SkillCommand {
     /// Propose a skill: what it does, what it takes and gives, and all that it may ever touch
@@ -71,12 +73,8 @@ pub(crate) struct MannerArgs {
     /// The result as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
-    /// Agree to every review; what demands a person still does
-    #[arg(long, conflicts_with = "no")]
-    pub(crate) yes: bool,
-    /// Refuse every review
-    #[arg(long)]
-    pub(crate) no: bool,
+    #[command(flatten)]
+    pub(crate) said: SaidArgs,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -47,16 +47,23 @@ pub(crate) struct TaskArgs {
     /// Also write the final answer to FILE
     #[arg(short, long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) said: SaidArgs,
+    #[command(flatten)]
+    pub(crate) caps: CapArgs,
+    /// What is to be done; `-`, or nothing where input is piped, reads it from the standard input
+    pub(crate) task: Option<String>,
+}
+
+/// What is said of reviews before any is asked.
+#[derive(Debug, Clone, Copy, ClapArgs)]
+pub(crate) struct SaidArgs {
     /// Agree to every review; what demands a person still does
     #[arg(long, conflicts_with = "no")]
     pub(crate) yes: bool,
     /// Refuse every review
     #[arg(long)]
     pub(crate) no: bool,
-    #[command(flatten)]
-    pub(crate) caps: CapArgs,
-    /// What is to be done; `-`, or nothing where input is piped, reads it from the standard input
-    pub(crate) task: Option<String>,
 }
 
 /// Where a task has to stop, finished or not.
@@ -274,7 +281,7 @@ mod tests {
             "do it",
         ];
         let args = task(&words);
-        assert!(args.read_only && args.json && args.yes && !args.no);
+        assert!(args.read_only && args.json && args.said.yes && !args.said.no);
         assert_eq!((args.caps.max_turns, args.caps.max_tokens), (Some(3), Some(1000)));
         assert_eq!(args.out, Some(PathBuf::from("answer.md")));
         assert_eq!(args.model.as_deref(), Some("big"));

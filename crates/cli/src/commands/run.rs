@@ -11,7 +11,7 @@ use fluffy_workflow::{Access, Mode};
 use serde::{Deserialize, Serialize};
 
 use crate::answer_file::AnswerFile;
-use crate::args::{CapArgs, TaskArgs};
+use crate::args::{CapArgs, SaidArgs, TaskArgs};
 use crate::client::{Follower, Link, Watched};
 use crate::commands::skill::handed;
 use crate::environment::Environment;
@@ -127,7 +127,7 @@ pub(crate) fn run(
 ) -> Result<u8, CliError> {
     let request = RunRequest::of(args, settings, &mut io::stdin().lock())?;
     let file = args.out.as_deref().map(AnswerFile::at).transpose()?;
-    let manner = Manner { json: args.json, said: said(args.yes, args.no), stage: Stage::Stderr };
+    let manner = Manner { json: args.json, said: said(args.said), stage: Stage::Stderr };
     watched(manner, environment, stop, &|watched| {
         let outcome = drive(&request, place, environment, watched)?;
         if let (Some(file), Outcome::Completed(done)) = (&file, &outcome) {
@@ -214,7 +214,7 @@ fn told(watched: Watched<'_>, follow: Follow<'_>) -> u8 {
 }
 
 /// What was said of reviews; clap lets nobody say both.
-pub(crate) fn said(yes: bool, no: bool) -> Said {
+pub(crate) fn said(SaidArgs { yes, no }: SaidArgs) -> Said {
     match (yes, no) {
         (_, true) => Said::No,
         (true, false) => Said::Yes,
@@ -232,7 +232,7 @@ impl RunRequest {
         let choice = Choice::typed(args.provider.as_deref(), args.model.as_deref())?;
         let typed = args.mode.map(|mode| mode.mode().name());
         let settings = settings.typed("mode", typed)?;
-        let mode = settings.mode(args.yes)?;
+        let mode = settings.mode(args.said.yes)?;
         let caps = Caps::of(&args.caps, settings)?;
         let access = if args.read_only { Access::ReadOnly } else { Access::Write };
         let task = task_text::read(args.task.as_deref(), input)?;

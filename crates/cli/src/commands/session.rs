@@ -107,7 +107,7 @@ fn go_on(place: &Place, environment: &Environment, args: &ResumeArgs) -> Result<
     let choice = Choice::typed(args.provider.as_deref(), args.model.as_deref())?;
     let caps = Caps::of(&args.caps, Settings::load(place, environment)?)?;
     let stop = Stop::listen()?;
-    let manner = Manner { json: args.json, said: said(args.yes, args.no), stage: Stage::Stderr };
+    let manner = Manner { json: args.json, said: said(args.said), stage: Stage::Stderr };
     watched(manner, environment, &stop, &|watched| {
         let choice = match stored(place, id.as_str())?.driver {
             Some(driver) => choice.clone().or_recorded(&driver.provider, &driver.model),

@@ -15,7 +15,9 @@ mod show;
 
 use fluffy_forge::{SkillName, Standing};
 
-use crate::args::{MannerArgs, NamedArgs, ResearchArgs, RevokeArgs, RunSkillArgs, SkillCommand};
+use crate::args::{
+    MannerArgs, NamedArgs, ResearchArgs, RevokeArgs, RunSkillArgs, SaidArgs, SkillCommand,
+};
 use crate::client::{Follower, Link, Watched};
 use crate::commands::run::said;
 use crate::environment::Environment;
@@ -108,7 +110,7 @@ impl Desk<'_> {
         manner: MannerArgs,
         output: &mut Output,
     ) -> Result<u8, CliError> {
-        let answer = self.carry_out(work, handed, said(manner.yes, manner.no))?;
+        let answer = self.carry_out(work, handed, said(manner.said))?;
         match manner.json {
             true => output.line(answer.document().map_err(std::io::Error::from)?)?,
             false => render::answer(&answer, output)?,
@@ -131,7 +133,7 @@ impl Desk<'_> {
 
 /// A command at which nothing was said beforehand.
 const fn manner(json: bool) -> MannerArgs {
-    MannerArgs { json, yes: false, no: false }
+    MannerArgs { json, said: SaidArgs { yes: false, no: false } }
 }
 
 /// A name of a skill.

@@ -4,15 +4,12 @@
 //! the bytes that run. Whatever is not as it was sealed does not run at all.
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
 
 use fluffy_base::{Digest, ProjectPath};
 use fluffy_kernel::{Tree, TreeError};
 
+use crate::seal::{self, Broken, MAX_FILE};
 use crate::{Base, Pinned, SKILLS, Sealed, SkillName, base};
-
-/// The largest file of a skill.
-const MAX_FILE: u64 = 4 << 20;
 
 /// Why a skill is not what a person trusted.
 #[derive(Debug, thiserror::Error)]
@@ -110,22 +107,16 @@ pub(super) fn modules(
 
 /// The bytes of a file, if they are those that were sealed.
 fn as_sealed(tree: &Tree, pinned: &Pinned) -> Result<Vec<u8>, TrustError> {
-    let file = &pinned.path;
-    let unreadable = |source| TrustError::Unreadable { file: file.clone(), source };
-    let mut bytes = Vec::new();
-    let opened = tree.file(file).map_err(unreadable)?;
-    opened
-        .take(MAX_FILE + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|source| unreadable(TreeError::Io { path: file.to_string(), source }))?;
-    if bytes.len() as u64 > MAX_FILE {
-        return Err(TrustError::Large(file.clone()));
-    }
-    let found = Digest::of(&bytes);
-    if found != pinned.sha256 {
-        return Err(TrustError::Changed { file: file.clone(), sealed: pinned.sha256, found });
-    }
-    Ok(bytes)
+    let file = pinned.path.clone();
+    seal::read(tree, pinned).map_err(|broken| match broken {
+        Broken::File(source) => TrustError::Unreadable { file, source },
+        Broken::Read(source) => {
+            let source = TreeError::Io { path: file.to_string(), source };
+            TrustError::Unreadable { file, source }
+        }
+        Broken::Large => TrustError::Large(file),
+        Broken::Changed(found) => TrustError::Changed { file, sealed: pinned.sha256, found },
+    })
 }
 
 /// The module that a file is; tests are none.

@@ -3,17 +3,14 @@
 //! **Invariant.** What is promoted is what was verified: the project's files are hashed again, beneath the project's
 //! handle and without following links, and the hashes of the verification are those that are promoted.
 
-use std::io::Read as _;
 use std::path::Path;
 
 use fluffy_base::{Digest, ProjectPath};
 use fluffy_kernel::{Appended, Journal, Tree, TreeError};
 
 use super::{Shelf, ShelfError};
+use crate::seal::{self, Broken};
 use crate::{Sealed, SkillEntry, SkillName, SourceFile, Standing};
-
-/// The largest file of a skill.
-const MAX_FILE: u64 = 4 << 20;
 
 /// Why the project's files are not what was verified.
 #[derive(Debug, thiserror::Error)]
@@ -90,16 +87,13 @@ pub fn read_sealed(project: &Path, sealed: &Sealed) -> Result<Vec<SourceFile>, S
     let tree = Tree::open(project).map_err(SealError::Project)?;
     let mut files = Vec::new();
     for pinned in &sealed.files {
-        let path = &pinned.path;
-        let mut bytes = Vec::new();
-        tree.file(path)?
-            .take(MAX_FILE + 1)
-            .read_to_end(&mut bytes)
-            .map_err(|source| SealError::Read { path: path.clone(), source })?;
-        if Digest::of(&bytes) != pinned.sha256 {
-            return Err(SealError::Changed(path.clone()));
-        }
-        files.push(SourceFile { path: path.clone(), bytes });
+        let path = pinned.path.clone();
+        let bytes = seal::read(&tree, pinned).map_err(|broken| match broken {
+            Broken::File(error) => SealError::File(error),
+            Broken::Read(source) => SealError::Read { path: path.clone(), source },
+            Broken::Large | Broken::Changed(_) => SealError::Changed(path.clone()),
+        })?;
+        files.push(SourceFile { path, bytes });
     }
     Ok(files)
 }

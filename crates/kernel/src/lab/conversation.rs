@@ -108,11 +108,8 @@ impl Lab {
         let config = self.talking(talk, volume.clone())?;
         let heard = Arc::new(Heard::default());
         let watcher = Arc::<Heard>::clone(&heard);
-        let tell = |life: crate::workshop::Life<'_>| {
-            journal.record(life.note()).map(drop).map_err(|error| error.0)
-        };
         let mut said = None;
-        let ran = self.workshop.carry_out_by(config, volume, job, &tell, |sandbox| {
+        let ran = self.carry_out(config, volume, job, journal, |sandbox| {
             sandbox.start(watcher)?;
             let guest = Guest::started(Arc::clone(sandbox), ends, frame_bytes);
             let mut conversation = Conversation { guest, frame_bytes, left: patience };
@@ -120,16 +117,8 @@ impl Lab {
             sandbox.kill();
             sandbox.wait()
         })?;
-        let errands = Errands {
-            left: ran.volume.as_ref().map(|volume| left(volume, &[])),
-            end: ran.outcome.end,
-            reached: ran.outcome.reached,
-            stdout: ran.outcome.stdout,
-            stderr: ran.outcome.stderr,
-            wall: ran.outcome.usage.wall,
-            sandbox: ran.sandbox,
-            asked: std::mem::take(&mut heard.asked()),
-        };
+        let left = ran.volume.as_ref().map(|volume| left(volume, &[]));
+        let errands = Errands::of(ran, left, &heard);
         let said = said.ok_or(LabError::Workshop(WorkshopError::Cancelled))?;
         Ok((said, errands))
     }

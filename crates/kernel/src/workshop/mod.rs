@@ -199,22 +199,11 @@ impl Workshop {
         job: Job,
         watcher: Arc<dyn Watcher>,
     ) -> Result<Ran, WorkshopError> {
-        self.carry_out_telling(config, volume, job, watcher, &|life| self.tell(life))
-    }
-
-    /// The same for a job of which somebody else is told.
-    pub(crate) fn carry_out_telling(
-        &self,
-        config: Config,
-        volume: Option<Volume>,
-        job: Job,
-        watcher: Arc<dyn Watcher>,
-        tell: Told<'_>,
-    ) -> Result<Ran, WorkshopError> {
+        let tell: Told<'_> = &|life| self.tell(life);
         self.carry_out_by(config, volume, job, tell, |sandbox| sandbox.run(watcher))
     }
 
-    /// The same for a job that somebody drives to its end.
+    /// The same for a job that somebody drives to its end, and of which somebody else may be told.
     pub(crate) fn carry_out_by(
         &self,
         config: Config,

@@ -116,7 +116,7 @@ fn cli_3_every_end_of_a_task_has_its_exit_code_and_is_told_once() {
 
 #[test]
 fn what_was_said_of_reviews_is_one_thing() {
-    assert_eq!(said(false, false), Said::Nothing);
-    assert_eq!(said(true, false), Said::Yes);
-    assert_eq!(said(false, true), Said::No);
+    assert_eq!(said(SaidArgs { yes: false, no: false }), Said::Nothing);
+    assert_eq!(said(SaidArgs { yes: true, no: false }), Said::Yes);
+    assert_eq!(said(SaidArgs { yes: false, no: true }), Said::No);
 }
