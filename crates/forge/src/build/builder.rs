@@ -288,12 +288,16 @@ impl Write for Bounded<'_> {
     }
 }
 
-/// The package of Node that a script belongs to: it needs the files beside it.
+/// The package of Node that a program belongs to: it needs the files beside it. Of a vendor's scope all packages are that
+/// vendor's, and those for one machine lie beside the one that is called.
 fn package(program: &Path) -> Option<PathBuf> {
     let is_in_modules =
         |path: &Path| path.components().any(|part| part.as_os_str() == "node_modules");
     let mut above = program.ancestors().skip(1).take_while(|path| is_in_modules(path));
-    above.find(|path| path.join("package.json").is_file()).map(Path::to_owned)
+    let package = above.find(|path| path.join("package.json").is_file())?;
+    let is_scope =
+        |path: &&Path| path.file_name().is_some_and(|it| it.as_encoded_bytes().starts_with(b"@"));
+    Some(package.parent().filter(is_scope).unwrap_or(package).to_owned())
 }
 
 fn failed(end: &End, time: Span) -> Option<(&'static str, String)> {
@@ -361,7 +365,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "a test makes the program that it looks for")]
-    fn of_a_program_in_the_home_directory_nothing_is_shown_but_itself_or_its_package() {
+    fn of_a_program_in_the_home_directory_nothing_is_shown_but_itself_or_its_vendors_packages() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         let package = root.join("lib/node_modules/@a/tool");
@@ -376,7 +380,8 @@ mod tests {
             let command = ProgramBuilder::command(&words(&[name])).unwrap();
             command.locate(&[root.join("bin")]).unwrap()
         };
-        assert_eq!(locate("tool"), (package.join("bin/tool.js"), Some(package.clone())));
+        let scope = package.parent().map(Path::to_owned);
+        assert_eq!(locate("tool"), (package.join("bin/tool.js"), scope));
         assert_eq!(locate("plain"), (root.join("bin/plain"), Some(root.join("bin/plain"))));
     }
 }
