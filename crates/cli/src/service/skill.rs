@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fluffy_base::{Digest, Json, Secret, Span};
-use fluffy_forge::build::{ProgramBuilder, Transcript};
+use fluffy_forge::build::{ProgramBuilder, TIME, Transcript};
 use fluffy_forge::steps::{AgentCoder, AgentOptions, Craft, StepError, Wanted, Workbench};
 use fluffy_forge::{Chain, Proposal, RunOrder, Shelf, SkillName};
 use fluffy_kernel::{Kernel, KernelConfig};
@@ -73,8 +73,8 @@ fn agent(
     let Some(bench) = bench else { return Ok(None) };
     let Driver { model, caps } = driver.ok_or(CliError::NoProvider)?;
     let provider = model.open(scene.place, &scene.runtime, 0)?.provider;
-    let time = ProgramBuilder::claude().time;
-    Ok(Some((bench, AgentOptions { provider, caps: caps.of_loop(), time, stopped })))
+    let options = AgentOptions { provider, caps: caps.of_loop(), time: TIME, stopped };
+    Ok(Some((bench, options)))
 }
 
 /// A kernel that knows the steps, the tools of whoever builds, and the skills that are to be run.

@@ -16,7 +16,7 @@ use super::log::Log;
 const AT: &str = "/fluffy-build";
 
 /// How long a builder may take if nothing else is said.
-const TIME: Span = Span::from_ms(10 * 60 * 1000);
+pub const TIME: Span = Span::from_ms(10 * 60 * 1000);
 
 /// The longest argument list.
 const MAX_ARGS: usize = 256;
@@ -129,7 +129,10 @@ pub(super) struct Given<'a> {
 impl ProgramBuilder {
     /// Claude Code, which may edit files and nothing else.
     pub fn claude() -> Self {
-        let args = ["-p", "--output-format", "text", "--allowedTools", "Edit,Write,Glob,Grep,Read"];
+        let tools = "Edit,Write,Glob,Grep,Read";
+        let quietly = ["--strict-mcp-config", "--no-session-persistence"];
+        let args = ["-p", "--output-format", "text", "--tools", tools, "--allowedTools", tools];
+        let args = args.into_iter().chain(quietly).map(str::to_owned);
         let quiet = [
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
             "DISABLE_AUTOUPDATER",
@@ -138,7 +141,7 @@ impl ProgramBuilder {
         Self {
             name: "claude".to_owned(),
             program: "claude".to_owned(),
-            args: args.map(str::to_owned).to_vec(),
+            args: args.collect(),
             hosts: vec!["api.anthropic.com".to_owned()],
             keys: vec!["ANTHROPIC_API_KEY".to_owned()],
             env: quiet.map(|name| (name.to_owned(), "1".to_owned())).to_vec(),
@@ -147,13 +150,14 @@ impl ProgramBuilder {
         }
     }
 
-    /// Codex, confined once more by itself.
+    /// Codex. Its own sandbox needs namespaces, which no job of ours can make: ours is the wall.
     pub fn codex() -> Self {
-        let args = ["exec", "--sandbox", "workspace-write", "--skip-git-repo-check", "-"];
+        let own = ["--sandbox", "danger-full-access", "--skip-git-repo-check", "--ephemeral"];
+        let args = std::iter::once("exec").chain(own).chain(["-"]).map(str::to_owned);
         Self {
             name: "codex".to_owned(),
             program: "codex".to_owned(),
-            args: args.map(str::to_owned).to_vec(),
+            args: args.collect(),
             hosts: vec!["api.openai.com".to_owned()],
             keys: ["CODEX_API_KEY", "OPENAI_API_KEY"].map(str::to_owned).to_vec(),
             env: Vec::new(),
