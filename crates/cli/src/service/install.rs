@@ -7,14 +7,13 @@ use fluffy_forge::{SHIPPED, ShelfError, Shipped, Skill, SkillName, Standing, loc
 use super::skill::Hand;
 use crate::explain::{CliError, Explained, USAGE};
 use crate::forge::{Answer, Installed};
-use crate::place::Place;
 
 impl Hand<'_> {
     /// Takes a shipped skill to trust, or as far as it gets.
-    pub(super) fn install(&self, name: &str, place: &Place) -> Result<Answer, CliError> {
+    pub(super) fn install(&self, name: &str) -> Result<Answer, CliError> {
         let shipped = Shipped::find(name).ok_or_else(|| unknown(name))?;
         // Nothing is begun that cannot be brought to its end.
-        locate(&place.cache()?).map_err(StepError::from)?;
+        locate(&self.scene.place.cache()?).map_err(StepError::from)?;
         let spec = shipped.proposal().map_err(StepError::from)?;
         let name = spec.name.clone();
         let before = match self.forge.shelf.skill(&name) {

@@ -154,7 +154,7 @@ impl Hand<'_> {
                 self.prepare(&name)?;
                 Wanted::Build { name, craft }
             }
-            SkillWork::Install { name } => return self.install(&name, self.scene.place),
+            SkillWork::Install { name } => return self.install(&name),
             SkillWork::Verify { name } => Wanted::Verify { name: named(&name)? },
             SkillWork::Research { name, hint, advise } => {
                 Wanted::Research { name: named(&name)?, build: None, hint, advise }

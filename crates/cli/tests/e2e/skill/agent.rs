@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::lab::{Forge, NAME, SKILL, SKILL_FILE, TEST_FILE, TESTS};
+use crate::models::{KEY, Server, settings};
 use crate::program::Answer;
 use crate::task::lab::{call, complete, run_tests, say, write};
 
@@ -23,6 +24,14 @@ fn built(forge: &Forge, turns: &[Value], options: &[&str]) -> Answer {
     let mut args = vec!["build", NAME, "--builder", "agent", "--provider", &provider, "--json"];
     args.extend(options);
     forge.skill(&args)
+}
+
+/// Has it built by the model of a server, the user's own provider.
+fn served(forge: &Forge, server: &Server) -> Answer {
+    let config = settings(&forge.user, server, "");
+    let mut command = forge.command(&["skill", "build", NAME, "--builder", "agent", "--json"]);
+    command.env("XDG_CONFIG_HOME", config).env("WORK_KEY", KEY);
+    Answer::of(command.stdin(std::process::Stdio::null()).output().unwrap())
 }
 
 /// Why the build failed.
@@ -137,7 +146,24 @@ fn for_4_a_provider_that_fails_or_says_too_little_fails_the_build() {
     forge.proposed();
     let why = failed(&built(&forge, &[turn(&[write(SKILL_FILE, SKILL)])], &[]), "BUILD_ERROR");
     assert!(why.contains("transcript ended"), "{why}");
+    // A server that has nothing to say.
+    let why = failed(&served(&forge, &Server::remembering(Vec::new())), "BUILD_ERROR");
+    assert!(why.contains("the provider failed"), "{why}");
+    assert!(!why.contains(KEY), "{why}");
     assert_eq!(forge.standing(), "PROPOSED");
+}
+
+#[test]
+fn for_4_the_model_of_a_provider_builds_from_its_sandbox() {
+    let forge = Forge::new();
+    forge.proposed();
+    let turns = vec![turn(&[write(SKILL_FILE, SKILL), write(TEST_FILE, TESTS)]), complete()];
+    let answer = served(&forge, &Server::remembering(turns));
+    assert_eq!(answer.code, 0, "{}{}", answer.out, answer.err);
+    let (shown, _) = forge.json(&["show", NAME]);
+    assert_eq!(shown["builds"][0]["attempt"]["builder"], "agent:work/big");
+    assert!(!shown.to_string().contains(KEY));
+    forge.done(&["verify", NAME]);
 }
 
 #[test]
