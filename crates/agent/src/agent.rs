@@ -143,7 +143,8 @@ impl Run<'_> {
         let elsewhere =
             MAX_FIRST_REQUEST_BYTES.saturating_sub(used.saturating_add(MAX_SYSTEM_BYTES));
         let notes = Notes::new(&bench.rules());
-        let Prompt { system, before } = prompt(&bench.state(), &bench.tree(), &notes, elsewhere);
+        let Prompt { system, before } =
+            prompt(bench.manual(), &bench.state(), &bench.tree(), &notes, elsewhere);
         let mut request = ModelRequest {
             model: self.agent.provider.model().to_owned(),
             system,

@@ -21,8 +21,8 @@ pub(crate) use self::provider::{AuthCommand, ModelsArgs};
 pub(crate) use self::sandbox::{NetName, RunArgs, SandboxCommand};
 pub(crate) use self::session::{ExportForm, ExportSessionArgs, ResumeArgs, SessionCommand};
 pub(crate) use self::skill::{
-    BuildArgs, MannerArgs, NamedArgs, ProposeArgs, ResearchArgs, RevokeArgs, RunSkillArgs,
-    SkillCommand, SkillDoctorArgs,
+    BuildArgs, InstallArgs, MannerArgs, NamedArgs, ProposeArgs, ResearchArgs, RevokeArgs,
+    RunSkillArgs, SkillCommand, SkillDoctorArgs,
 };
 pub(crate) use self::task::{
     CapArgs, DemoArgs, LanguageName, SaidArgs, TaskArgs, with_run, with_tip,

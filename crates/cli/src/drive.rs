@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use fluffy_agent::{Agent, Caps as AgentCaps, Ended, Outcome as LoopOutcome, SessionBench, Spent};
+use fluffy_agent::{Agent, Ended, Outcome as LoopOutcome, SessionBench, Spent};
 use fluffy_base::{Event, Observer, SessionId, SystemWaiter};
 use fluffy_kernel::{
     Cancel, CommitOptions, Driver, GitOptions, Lab, Reviewer, Session, SessionConfig, SessionError,
@@ -113,7 +113,7 @@ fn agent<'a>(
     caps: Caps,
     spent: Spent,
 ) -> Agent<'a> {
-    let caps = AgentCaps { turns: caps.turns, tokens: caps.tokens, cost: caps.cost_micros };
+    let caps = caps.of_loop();
     Agent { bench, provider, observer: &*scene.observer, waiter: &SystemWaiter, caps, spent }
 }
 

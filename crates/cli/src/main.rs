@@ -5,6 +5,7 @@
 
 mod answer_file;
 mod args;
+mod builders;
 mod client;
 mod commands;
 mod control;

@@ -18,6 +18,7 @@ use fluffy_workflow::{Access, Mode};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 
+use crate::builders;
 use crate::commands::run::{Caps, Outcome};
 use crate::environment::Environment;
 use crate::explain::{CliError, Explained};
@@ -154,6 +155,11 @@ pub(crate) enum SkillWork {
         /// How long it may take.
         time_ms: Option<u64>,
     },
+    /// Has one that comes with this program proposed, built, verified and trusted.
+    Install {
+        /// Which.
+        name: String,
+    },
     /// Asks the gates.
     Verify {
         /// Which.
@@ -208,9 +214,17 @@ pub(crate) enum SkillWork {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum BuilderSource {
     /// Claude Code.
-    Claude,
+    Claude {
+        /// Where its program is.
+        at: String,
+    },
     /// Codex.
-    Codex,
+    Codex {
+        /// Where its program is.
+        at: String,
+    },
+    /// Our own loop, with the model of the submission's driver.
+    Agent,
     /// A program of the user's.
     Command {
         /// It, with its arguments.
@@ -261,7 +275,7 @@ pub(crate) enum Act {
 pub(crate) struct Surroundings {
     /// The search path.
     path: Option<Bytes>,
-    /// The home directory, the cache, what the tools that check skills are made of, and where the user's settings lie.
+    /// The home directory, the cache, what the tools that check and write skills are made of, and where the user's settings lie.
     home: Option<Bytes>,
     cache: Option<Bytes>,
     tools: Vec<Bytes>,
@@ -319,12 +333,13 @@ impl Surroundings {
     }
 }
 
-/// What the tools that check skills are made of: a kernel sees what was there when its walls closed.
+/// What the tools that check skills, and the builders that write them, are made of: a kernel sees what was there when its walls closed.
 fn tools(environment: &Environment) -> Vec<Bytes> {
     let cache = environment.cache_dir().and_then(|cache| std::fs::canonicalize(cache).ok());
     let tools = cache.and_then(|cache| fluffy_forge::locate(&cache).ok());
     let bytes = |path: &PathBuf| Bytes(path.as_os_str().as_bytes().to_vec());
-    tools.map(|tools| tools.shown.iter().map(bytes).collect()).unwrap_or_default()
+    let tools = tools.map(|tools| tools.shown).unwrap_or_default();
+    tools.iter().chain(&builders::shown(environment)).map(bytes).collect()
 }
 
 /// What tells a file from the one that takes its place: device, number, time of its last change and size.

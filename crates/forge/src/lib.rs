@@ -62,7 +62,7 @@ pub use shelf::{
     Promotion, ProposalError, Proposed, RegistryError, Research, Revocation, SealError, Shelf,
     ShelfError, ShelfOptions, Skill, Trusted, Verification, apply, read_sealed,
 };
-pub use shipped::{Shipped, ShippedError, shipped};
+pub use shipped::{SHIPPED, Shipped, ShippedError, shipped};
 pub use source::SourceFile;
 pub use tools::{InstallStep, Runner, Tools, ToolsError, install, locate};
 pub use verify::{Reading, VerificationError, Verified, VerifyOrder, check_invariants, verify};

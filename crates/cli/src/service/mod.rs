@@ -3,6 +3,7 @@
 //! **Invariant.** Nothing here decides what may happen in the project: work is carried out by sessions of the kernel, which ask
 //! its rules. What is decided here is who may drive, answer and stop what is under way, by what the socket says of a peer.
 
+mod install;
 mod run;
 mod skill;
 mod work;

@@ -90,7 +90,7 @@ fn worked(submission: Submission, scene: &Scene<'_>, run: &Run) -> Result<End, C
             acted(id, act, scene, run).map(|shown| End::Done(Bytes(shown)))
         }
         Work::Skill(work) => {
-            let answer = super::skill::carry_out(work, scene, run)?;
+            let answer = super::skill::carry_out(work, submission.driver, scene, run)?;
             Ok(End::Skill(Box::new(answer)))
         }
     }

@@ -210,8 +210,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
         environment: true,
         ..own(
             "forge.builder",
-            Kind::OneOf(&["command", "claude", "codex"]),
-            "who writes skills where nothing else is said; `command` is the program below",
+            Kind::OneOf(&["command", "claude", "codex", "agent"]),
+            "who writes skills where nothing else is said; `agent` is your provider's model, `command` the program below",
         )
     },
     Setting {

@@ -16,8 +16,8 @@ use fluffy_forge::{
     VerifyOrder, base, check, findings, locate, research, scan, verify,
 };
 use fluffy_kernel::{
-    Appended, Journal, Kernel, KernelConfig, KeyName, Lab, Layout, Note, PolicyFile, Question,
-    Registry, Review, Reviewer, SigningKey, ToolError, Tree, Upstream, WorkshopOptions,
+    Appended, EventType, Journal, Kernel, KernelConfig, KeyName, Lab, Layout, Note, PolicyFile,
+    Question, Registry, Review, Reviewer, SigningKey, ToolError, Tree, Upstream, WorkshopOptions,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -38,7 +38,7 @@ pub(crate) struct Scene {
     pub(crate) secrets: BTreeMap<String, String>,
     pub(crate) asked: Arc<Mutex<Vec<String>>>,
     /// Called before and after everything that is remembered.
-    pub(crate) at_every_note: fn(),
+    pub(crate) at_every_note: fn(EventType),
 }
 
 /// A person who agrees, and remembers to what.
@@ -66,9 +66,10 @@ pub(crate) fn place() -> TempDir {
 
 impl Journal for Scene {
     fn record(&self, note: Note) -> Result<Appended, ToolError> {
-        (self.at_every_note)();
+        let event = note.event;
+        (self.at_every_note)(event);
         let recorded = self.kernel().record(note);
-        (self.at_every_note)();
+        (self.at_every_note)(event);
         recorded
     }
 }
@@ -113,7 +114,7 @@ impl Scene {
             gateway: Arc::new(()),
             secrets: BTreeMap::new(),
             asked,
-            at_every_note: || {},
+            at_every_note: |_| {},
         }
     }
 

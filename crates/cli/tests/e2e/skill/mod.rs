@@ -1,5 +1,7 @@
 //! Skills from a proposal to trust and through their runs, with the real binary, sandboxes and tools.
 
+mod agent;
+mod install;
 mod killed;
 mod lab;
 mod refused;
