@@ -11,6 +11,8 @@ use fluffy_base::{Digest, Excerpt, KernelRequest, ProjectPath};
 use fluffy_policy::{Layer, Reasons, Subject, canonical_call};
 use serde::{Deserialize, Serialize};
 
+use crate::SessionStart;
+
 /// Tools that do one thing to one file: what a person agrees to is that thing to that file.
 const OF_A_FILE: [&str; 5] = ["fs.read", "fs.exists", "fs.write", "fs.edit", "fs.delete"];
 /// How much of a call is repeated where grants are listed, in characters.
@@ -152,6 +154,14 @@ struct Book {
 }
 
 impl Grants {
+    /// Those of a kernel that boots into a session: none yet, and there may be some where it has a name to last by.
+    pub(crate) fn of(session: &SessionStart) -> Self {
+        Self(Mutex::new(match session {
+            SessionStart::Named(_) => Some(Book::default()),
+            SessionStart::New | SessionStart::Continue => None,
+        }))
+    }
+
     fn book(&self) -> MutexGuard<'_, Option<Book>> {
         // A panic while it was held leaves it whole: every change is one step.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

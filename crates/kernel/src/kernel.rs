@@ -118,10 +118,7 @@ impl Kernel {
             clock: Arc::clone(&config.clock),
             retention: config.retention,
         })?;
-        let grants = Grants::default();
-        if let SessionStart::Named(_) = &config.session {
-            grants.keep(0, Vec::new());
-        }
+        let grants = Grants::of(&config.session);
         let (halted, lifted) = match (config.session, last_halted(&layout)?) {
             (SessionStart::New, lifted) => (None, lifted),
             (SessionStart::Continue | SessionStart::Named(_), halted) => (halted, None),
