@@ -1,9 +1,9 @@
 //! What the words alone say.
 
-use fluffy_chat::{Change, Command, Given, Intent, Reference};
+use fluffy_chat::{Change, Command, Given, Intent, Reference, parse};
 use serde_json::{Value, json};
 
-use crate::scene::{intent, parsed};
+use crate::scene::{DAYS, intent, known, parsed};
 
 /// The skill and what it is given.
 fn skills(text: &str) -> Vec<(String, Value)> {
@@ -103,6 +103,15 @@ fn cha_1_two_things_in_one_message_are_a_chain() {
     assert_eq!(skills("search tea and milk, then summarize the result"), chain("tea and milk"));
     let saved = skills("summarize tea.md and save it as a note called Short");
     assert_eq!(saved[1].1, json!({ "title": "Short", "text": "<the step before Text>" }));
+}
+
+#[test]
+fn a_chain_whose_second_skill_is_not_trusted_is_asked_back_and_not_half_understood() {
+    let known: Vec<_> =
+        known().into_iter().filter(|it| it.name().as_str() != "summarize_note").collect();
+    let parsed = parse("search notes for tea and summarize it", &known, &DAYS.map(str::to_owned));
+    let Intent::Clarify { question } = parsed.intent else { panic!("{parsed:?}") };
+    assert!(question.contains("no trusted skill `summarize_note`"), "{question}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use fluffy_base::{Clock as _, Event, Json, SystemClock};
 use fluffy_chat::{
     Answer, Coded, Consent, Done, Known, Next, Order, Said, Setting, Speech, TalkRecord,
 };
-use fluffy_forge::Standing;
+use fluffy_forge::{ChainError, Standing};
 use fluffy_kernel::{EventType, Journal as _, Kernel, Note, causes};
 use fluffy_provider::Provider;
 
@@ -24,7 +24,7 @@ pub(super) use self::talks::{Seat, Seated, Talks};
 use super::run::Run;
 use crate::commands::run::{Done as TaskDone, Outcome};
 use crate::drive::{self, Scene};
-use crate::explain::{CliError, Explained, FAILED};
+use crate::explain::{CANCELLED, CliError, Explained, FAILED};
 use crate::forge::{Forge, look, of_chain};
 use crate::place::Place;
 use crate::providers::Chosen;
@@ -117,6 +117,9 @@ impl<'a> Table<'a> {
             ChatWork::Decline { pending } => talk.decline(pending, setting()),
         };
         loop {
+            if !matches!(next, Next::Done(_)) && self.run.stop.is_wanted() {
+                return Err(cancelled());
+            }
             next = match next {
                 Next::Done(reply) => {
                     let reply = ChatReply::of(*reply);
@@ -180,9 +183,14 @@ impl<'a> Table<'a> {
             Ok(run) => (run.finished, run.stopped),
             Err(error) => (Vec::new(), Some(error)),
         };
-        let stopped = stopped.as_ref().map(of_chain);
-        let told = stopped.as_ref().map(|it| format!("{}: {}; {}", it.what, it.why, it.fix));
-        self.failure = stopped;
+        let told = stopped.as_ref().map(|error| match error {
+            ChainError::Nothing { .. } => "there is nothing for the next step to go on with".into(),
+            error => {
+                let it = of_chain(error);
+                format!("{}: {}; {}", it.what, it.why, it.fix)
+            }
+        });
+        self.failure = stopped.as_ref().map(of_chain);
         Ok(Done { finished, stopped: told })
     }
 
@@ -244,6 +252,16 @@ fn agreed(consent: &Consent, kernel: &Kernel) -> Result<(), CliError> {
         content: None,
     });
     noted.map(drop).map_err(|error| unrecorded(&error))
+}
+
+/// The person had enough before it was answered.
+fn cancelled() -> CliError {
+    CliError::Told(Explained {
+        what: "it was cancelled".to_owned(),
+        why: "you asked for it".to_owned(),
+        fix: "say it again when you want it; what was done is in: fluffy audit log".to_owned(),
+        code: CANCELLED,
+    })
 }
 
 fn unrecorded(error: &dyn std::error::Error) -> CliError {

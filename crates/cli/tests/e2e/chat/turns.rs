@@ -31,7 +31,7 @@ fn slow_cha_4_shipped_skills_run_from_plain_words_and_what_writes_is_asked_first
     assert!(forge.user.read("notes/found.md").contains("two litres"));
     // A step that finds nothing leaves the next undone, and says so.
     let nothing = "search notes for zzz and save it as a note called Never";
-    forge.says(&["-m", nothing, "--confirmed"], 1, "there is nothing at");
+    forge.says(&["-m", nothing, "--confirmed"], 1, "there is nothing for the next step");
     assert!(!forge.root().join("notes/never.md").exists());
     forge.says(&["-m", "/skills"], 0, "`search_notes` (READ_ONLY)");
     forge.says(&["-m", "summarize tea.md"], 2, "There is no trusted skill `summarize_note` here");
