@@ -29,6 +29,7 @@ mod render;
 mod review;
 mod service;
 mod settings;
+mod status;
 mod task_text;
 mod terminal;
 mod time;

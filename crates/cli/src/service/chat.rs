@@ -11,12 +11,12 @@ mod talks;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use fluffy_base::{Clock as _, Event, Json, SystemClock};
+use fluffy_base::{Clock as _, Event, Json, SessionId, SystemClock, SystemIds};
 use fluffy_chat::{
     Answer, Coded, Consent, Done, Known, Next, Order, Said, Setting, Speech, TalkRecord,
 };
 use fluffy_forge::{ChainError, Standing};
-use fluffy_kernel::{EventType, Journal as _, Kernel, Note, causes};
+use fluffy_kernel::{EventType, Journal as _, Kernel, KernelError, Note, causes};
 use fluffy_provider::Provider;
 
 use self::counted::counted;
@@ -129,7 +129,10 @@ impl<'a> Table<'a> {
                 }
                 Next::Speak(speech) => talk.spoke(self.ask(&speech), setting()),
                 Next::Run(order) => talk.ran(self.perform(&order)?),
-                Next::Code { task } => talk.coded(self.code(&task, say.as_deref())?),
+                Next::Code { task } => {
+                    let session = talk.session().map(str::to_owned);
+                    talk.coded(self.code(&task, session.as_deref(), say.as_deref())?)
+                }
                 Next::Log(record) => {
                     self.log(&record)?;
                     talk.logged()
@@ -146,15 +149,32 @@ impl<'a> Table<'a> {
         fluffy_chat::ask(speaker, speech, &mut tell, &wanted).map_err(|error| error.to_string())
     }
 
-    /// A coding task: the governed session does it. The one place from which a conversation codes.
-    fn code(&mut self, task: &str, say: Option<&Say>) -> Result<Coded, CliError> {
+    /// A coding task: the governed session does it, the same as before where there is one. The one place from which a
+    /// conversation codes.
+    fn code(
+        &mut self,
+        text: &str,
+        session: Option<&str>,
+        say: Option<&Say>,
+    ) -> Result<Coded, CliError> {
         let no_model = say.and_then(|say| say.no_model.clone());
         let (Some(say), Some((chosen, caps))) = (say, self.driver.take()) else {
             return Err(no_model.map_or(CliError::NoProvider, CliError::Told));
         };
-        let (mode, access) = (say.mode, say.access);
-        let task = drive::Task { text: task, mode, access, pins: &say.pins };
-        let outcome = drive::begin(&task, caps, chosen, self.scene, &self.run.stop)?;
+        let (scene, stop) = (self.scene, &self.run.stop);
+        let outcome = match session.and_then(SessionId::named) {
+            Some(id) => {
+                self.run.works_on(id.as_str());
+                let message = SessionId::fresh(&SystemIds).ok_or(KernelError::NoRandomness)?;
+                let said = drive::Said { message: message.as_str(), text };
+                // A transcript goes on where the conversation is, whatever the session had of it.
+                drive::say(&id, &said, |_| Ok(chosen), caps, scene, stop)?
+            }
+            None => {
+                let (mode, access, pins) = (say.mode, say.access, &say.pins);
+                drive::begin(&drive::Task { text, mode, access, pins }, caps, chosen, scene, stop)?
+            }
+        };
         let (summary, done) = match &outcome {
             Outcome::Completed(TaskDone { summary, .. }) => (summary.clone(), true),
             Outcome::Cancelled => ("The task was cancelled.".to_owned(), false),
