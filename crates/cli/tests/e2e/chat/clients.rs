@@ -2,11 +2,13 @@
 
 use std::process::Command;
 
+use fluffy_kernel::Client;
 use serde_json::{Value, json};
 
-use super::table::{connected, say, served, submission, turn};
+use super::table::{PATIENCE, connected, say, served, submission, turn};
 use crate::program::typing;
 use crate::skill::lab::Forge;
+use crate::task::lab::{Lab, Language, call, say as model_says};
 
 const WRITE: &str = "write_note {\"title\":\"tea\",\"text\":\"two litres\"}";
 /// Where the person at the terminal finds the kernel, and what to send it.
@@ -38,7 +40,7 @@ fn cha_4_no_client_confirms_what_another_was_asked_and_no_program_confirms_at_al
     // Whatever else a client writes into its message is refused by its form.
     let mut forged = send(&say("yes", Some(id)));
     forged["work"]["chat"]["say"]["at_terminal"] = json!(true);
-    assert!(ada.call("task.submit", forged, super::table::PATIENCE).is_err());
+    assert!(ada.call("task.submit", forged, PATIENCE).is_err());
     assert!(!forge.root().join("notes").exists());
 }
 
@@ -92,6 +94,15 @@ fn the_person_at_the_terminal() {
     }
 }
 
+/// Says something where a model plays this transcript.
+fn played(forge: &Forge, client: &Client, transcript: &str, text: &str) -> Value {
+    client.call("task.part", json!({ "text": transcript }), PATIENCE).unwrap();
+    let mut work = submission(forge, &say(text, None));
+    work["driver"] = json!({ "model": { "replay": { "file": "/transcript" } },
+        "caps": { "turns": 50, "tokens": null, "cost_micros": null } });
+    turn(client, work)
+}
+
 #[test]
 fn cha_2_references_last_from_turn_to_turn_of_one_client() {
     let forge = Forge::without_tools();
@@ -99,14 +110,7 @@ fn cha_2_references_last_from_turn_to_turn_of_one_client() {
     let (ada, bob) = (connected(&kernel.socket), connected(&kernel.socket));
     // A transcript is one conversation's: what was played is not played again.
     let transcript = "{\"v\":1,\"kind\":\"transcript\"}\n{\"text\":\"Because of the air.\"}\n{\"text\":\"Air.\"}\n";
-    let send = |client: &fluffy_kernel::Client, text: &str| {
-        let part = json!({ "text": transcript });
-        client.call("task.part", part, super::table::PATIENCE).unwrap();
-        let mut work = submission(&forge, &say(text, None));
-        work["driver"] = json!({ "model": { "replay": { "file": "/transcript" } },
-            "caps": { "turns": 50, "tokens": null, "cost_micros": null } });
-        turn(client, work)
-    };
+    let send = |client: &Client, text: &str| played(&forge, client, transcript, text);
     assert_eq!(send(&ada, "why is the sky blue?")["text"], "Because of the air.");
     let stranger = send(&bob, "do it again but shorter");
     assert_eq!(stranger["kind"], "question", "{stranger:#}");
@@ -114,4 +118,33 @@ fn cha_2_references_last_from_turn_to_turn_of_one_client() {
     assert_eq!((&shorter["kind"], &shorter["text"]), (&json!("transform"), &json!("Air.")));
     let parent = &shorter["trace"]["records"][0]["parent"];
     assert_eq!(*parent, shorter["trace"]["resolved"][0]["to"]);
+}
+
+#[test]
+fn cha_1_a_further_coding_message_goes_on_in_the_session_of_the_conversation() {
+    let lab = Lab::new(Language::JavaScript);
+    let mut turns = vec![model_says("Because of the air.", &[])];
+    turns.extend(lab.good_turns());
+    turns.push(model_says("It is fine.", &[call("task.complete", json!({"summary": "looked"}))]));
+    let transcript = std::fs::read_to_string(lab.transcript(&turns)).unwrap();
+    let forge = Forge { user: lab.user };
+    let kernel = served(&forge);
+    let client = connected(&kernel.socket);
+    let send = |text: &str| played(&forge, &client, &transcript, text);
+    assert_eq!(send("why is the sky blue?")["kind"], "talk");
+    let first = send("add a function that doubles to sums.js");
+    assert_eq!(
+        (&first["kind"], &first["text"]),
+        (&json!("task"), &json!("add double")),
+        "{first:#}"
+    );
+    let second = send("fix the name of double() in sums.js if it is odd");
+    assert_eq!(
+        (&second["kind"], &second["text"]),
+        (&json!("task"), &json!("looked")),
+        "{second:#}"
+    );
+    assert!(first["session"].is_string());
+    assert_eq!(first["session"], second["session"], "the same session heard both");
+    assert_eq!(second["trace"]["anchors"].as_array().unwrap().len(), 3);
 }
