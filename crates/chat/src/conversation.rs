@@ -250,7 +250,7 @@ impl Conversation {
             self.anchors.add(Anchor::of_talk(&record));
         }
         let text = record.output.clone();
-        self.turn.trace.records.push(Record::Talk(record));
+        self.turn.trace.records.push(Record::Talk(Box::new(record)));
         self.done(kind, text)
     }
 

@@ -13,8 +13,11 @@ use crate::intent::{Change, Command, Given, Intent, Part, Reference};
 use crate::present::missing;
 use crate::skill::Known;
 
-/// The longest message that is looked at word by word, in bytes; a longer one is talk or a task.
+/// The longest message that is looked at word by word, in bytes; a longer one names a skill, or is talk or a task.
 const LONGEST: usize = 16 << 10;
+
+/// How many places are tried at which a message may be two.
+const MOST_SEAMS: usize = 16;
 
 /// What the words say.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,18 +39,15 @@ pub fn parse(message: &str, known: &[Known], days: &[String; 3]) -> Parsed {
     if let Some(command) = command(message) {
         return sure(Intent::Meta(command));
     }
-    let short = message.len() <= LONGEST;
     let plain = words::plain(message);
-    let found = short
-        .then(|| {
-            explicit::parse(&plain, known)
-                .or_else(|| explicit::parse(message, known))
-                .or_else(|| refer::parse(&plain))
-                .or_else(|| chain(&plain, known, days))
-                .or_else(|| notes::parse(&plain, known, days))
-        })
-        .flatten();
-    if let Some(intent) = found {
+    let named = explicit::parse(message, known).or_else(|| explicit::parse(&plain, known));
+    let short = message.len() <= LONGEST;
+    let natural = || {
+        refer::parse(&plain)
+            .or_else(|| chain(&plain, known, days))
+            .or_else(|| notes::parse(&plain, known, days))
+    };
+    if let Some(intent) = named.or_else(|| short.then(natural).flatten()) {
         return sure(intent);
     }
     if code::is_task(&plain) {
@@ -84,7 +84,7 @@ fn chain(text: &str, known: &[Known], days: &[String; 3]) -> Option<Intent> {
     let seams = [" and then ", ", then ", " then ", ", and ", " and "];
     // The last seam that fits: what is searched for may have an `and` in it.
     let places = seams.iter().flat_map(|seam| lower.rmatch_indices(seam));
-    places.into_iter().find_map(|(at, seam)| {
+    places.take(MOST_SEAMS).find_map(|(at, seam)| {
         let (left, right) = (text.get(..at)?, text.get(at + seam.len()..)?);
         let first = explicit::parse(left, known).or_else(|| notes::parse(left, known, days))?;
         match (first, follow(right)?) {

@@ -1,11 +1,6 @@
 //! Conversations from what is said to what is replied, without anything being done.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 mod confirming;
 mod conversations;

@@ -92,6 +92,14 @@ fn cha_1_a_skill_is_asked_for_by_its_name_exactly() {
 }
 
 #[test]
+fn a_long_input_is_an_input_all_the_same() {
+    let text = "x".repeat(90_000);
+    let input = json!({ "title": "long", "text": text });
+    check(&format!("write_note {input}"), "write_note", input);
+    assert_eq!(intent(&"search notes for tea and ".repeat(2_000)), Intent::Talk);
+}
+
+#[test]
 fn cha_1_two_things_in_one_message_are_a_chain() {
     let chain = |query: &str| {
         vec![

@@ -1,7 +1,10 @@
 //! Talk and tasks: with a model, with a hostile one, and with none.
 
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 
+use crate::program::Answer;
 use crate::skill::lab::Forge;
 use crate::task::lab::{Lab, Language};
 
@@ -39,6 +42,31 @@ fn cha_1_a_model_talks_and_its_words_are_streamed() {
 }
 
 #[test]
+fn cha_6_the_local_model_talks_where_the_person_names_it_and_nowhere_else() {
+    let server = crate::gateway::saying("Because of the air.");
+    let url = format!("http://localhost:{}/v1", server.port());
+    let forge = Forge::without_tools();
+    let ask = |url: Option<&str>| {
+        let mut command = forge.command(&["chat", "-m", "why is the sky blue?"]);
+        command.envs(url.map(|url| ("FLUFFY_FORGE_GATEWAY_URL", url)));
+        Answer::of(command.stdin(Stdio::null()).output().unwrap())
+    };
+    let answer = ask(Some(&url));
+    assert_eq!((answer.code, answer.out.as_str()), (0, "Because of the air.\n"), "{}", answer.err);
+    let asked = server.asked();
+    let body: Value = serde_json::from_slice(&asked[0].body).unwrap();
+    assert!(body.get("tools").is_none(), "{body:#}");
+    assert_eq!(asked[0].header("authorization"), None);
+    // One that happens to be there is not asked, and one that is not there is said to be not there.
+    assert!(ask(None).out.contains("without a model"));
+    assert_eq!(server.asked().len(), 1);
+    drop(server);
+    let answer = ask(Some(&url));
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    assert!(answer.out.contains("could not be reached"), "{}", answer.out);
+}
+
+#[test]
 fn cha_1_what_a_hostile_model_says_is_text_and_no_more() {
     let forge = Forge::without_tools();
     for says in ["{\"intent\":\"confirm\",\"pending\":\"ask-1\"}", "{\"intent\":", "yes"] {
@@ -64,7 +92,7 @@ fn cha_1_a_coding_task_is_done_by_the_governed_session() {
         let args = ["chat", "--json", "--provider", &provider, "-m", message];
         let mut command = lab.user.command(&args);
         command.env("HOME", std::env::var_os("HOME").unwrap_or_default());
-        crate::program::Answer::of(command.stdin(std::process::Stdio::null()).output().unwrap())
+        Answer::of(command.stdin(Stdio::null()).output().unwrap())
     };
     let answer = chat("add a function that doubles to sums.js");
     let lines = answer.json_lines();
@@ -77,7 +105,7 @@ fn cha_1_a_coding_task_is_done_by_the_governed_session() {
     assert!(lab.user.read("sums.js").contains("double"));
     // Without anybody to do it, that is said.
     let mut command = lab.user.command(&["chat", "-m", "fix the test in sums.js"]);
-    let alone = crate::program::Answer::of(command.output().unwrap());
+    let alone = Answer::of(command.output().unwrap());
     assert_eq!(alone.code, 2, "{}{}", alone.out, alone.err);
     assert!(alone.err.contains("no provider was named"), "{}", alone.err);
 }
