@@ -21,7 +21,7 @@ Exit codes:
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct ChatArgs {
     /// What you say; `-`, or nothing where input is piped, reads it from the standard input
-    #[arg(short, long, value_name = "TEXT")]
+    #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) message: Option<String>,
     /// Agree beforehand to what your own words ask for; what demands a person still does
     #[arg(long)]

@@ -18,8 +18,9 @@ fn cha_3_talk_is_answered_without_a_model_and_recorded_with_no_effect() {
     forge.says(&["-m", "hello"], 0, "Hello!");
     forge.says(&["-m", "tell me a joke"], 0, "without a model");
     forge.says(&["-m", "/help"], 0, "Say what you want");
+    forge.says(&["-m", "--help"], 0, "without a model");
     let entries = forge.entries("talk");
-    assert_eq!(entries.len(), 2, "a command about the conversation is no part of it");
+    assert_eq!(entries.len(), 3, "a command about the conversation is no part of it");
     let told = entries.last().unwrap().to_string();
     for part in ["__talk__", "\"NONE\"", "template"] {
         assert!(told.contains(part), "`{part}` in {told}");
@@ -60,8 +61,8 @@ fn cha_6_the_local_model_talks_where_the_person_names_it_and_nowhere_else() {
     // One that happens to be there is not asked, and one that is not there is said to be not there.
     assert!(ask(None).out.contains("without a model"));
     assert_eq!(server.asked().len(), 1);
-    drop(server);
-    let answer = ask(Some(&url));
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let answer = ask(Some(&format!("http://localhost:{free}/v1")));
     assert_eq!(answer.code, 0, "{}", answer.err);
     assert!(answer.out.contains("could not be reached"), "{}", answer.out);
 }
