@@ -298,9 +298,7 @@ impl CliError {
             Self::Harvest(_) => say("have the command leave less behind", FAILED),
             Self::Saving(_) => say("check the free space and run it again", FAILED),
             Self::Task(error) => (task_remedy(error).to_owned(), USAGE),
-            Self::SayWhat => {
-                say("write `fluffy session say ID \"text\"`, or `--last` in the id's place", USAGE)
-            }
+            Self::SayWhat => say("write: fluffy session say ID \"text\"; --last is an ID", USAGE),
             Self::NoProvider => say(
                 "name one: fluffy auth set anthropic, then --provider anthropic -m MODEL; or a server of your own: \
                  fluffy models --local; or see it work without one: fluffy demo",

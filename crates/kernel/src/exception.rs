@@ -11,11 +11,11 @@ use fluffy_policy::{
     Caller, DEFAULT_POLICY, Exception, Facts, Layer, MAX_POLICY_BYTES, PolicyFile, Verdict, decide,
 };
 
+use crate::Kernel;
 use crate::grants::Asked;
 use crate::policy_store::InForce;
 use crate::policy_update::shown;
 use crate::staging::unified;
-use crate::{Kernel, ToolError};
 
 /// The policy with an exception.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,12 +87,9 @@ impl Kernel {
         matches!(decided.verdict, Verdict::Allow(_)).then_some(Excepted { content, diff })
     }
 
-    /// What a person is shown of a policy that is to replace the one there.
-    pub(crate) fn policy_diff(&self, content: &str) -> Result<String, ToolError> {
-        let missing = || ToolError("this kernel's policy does not lie in a file".to_owned());
-        let path = self.policy_path.as_deref().ok_or_else(missing)?;
-        let before = PolicyText::read(path);
-        let before = before.map_err(|error| ToolError(format!("`{}`: {error}", shown(path))))?;
-        Ok(before.diff(path, content))
+    /// What a person is shown of a policy that is to replace the one there; nothing where that cannot be read.
+    pub(crate) fn policy_diff(&self, content: &str) -> Option<String> {
+        let path = self.policy_path.as_deref()?;
+        Some(PolicyText::read(path).ok()?.diff(path, content))
     }
 }

@@ -118,6 +118,10 @@ impl Kernel {
             clock: Arc::clone(&config.clock),
             retention: config.retention,
         })?;
+        let grants = Grants::default();
+        if let SessionStart::Named(_) = &config.session {
+            grants.keep(0, Vec::new());
+        }
         let (halted, lifted) = match (config.session, last_halted(&layout)?) {
             (SessionStart::New, lifted) => (None, lifted),
             (SessionStart::Continue | SessionStart::Named(_), halted) => (halted, None),
@@ -140,7 +144,7 @@ impl Kernel {
             policy_path: config.policy_path,
             extensions: config.extensions,
             reviewer: config.reviewer,
-            grants: Grants::default(),
+            grants,
             updating: Mutex::new(()),
             clock: config.clock,
             waiter: config.waiter,

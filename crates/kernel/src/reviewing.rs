@@ -93,8 +93,8 @@ impl Kernel {
         if let Some(call) = update {
             let trial = self.try_policy(policy, &call.params)?;
             let content = policy_update::content(&call.params).unwrap_or_default();
-            let diff = self.policy_diff(content).map_err(|error| error.0)?;
-            let notes = policy_update::notes(&trial).into_iter().chain([diff]).collect();
+            let notes = policy_update::notes(&trial).into_iter();
+            let notes = notes.chain(self.policy_diff(content)).collect();
             let (phrase, scopes) = (policy_update::phrase(&trial), vec![Scope::Once]);
             return Ok(Briefing { notes, phrase, scopes, exception: None });
         }

@@ -96,7 +96,7 @@ fn a_person_sees_request_reasons_notes_and_change_before_they_are_asked() {
         +++ Cargo.toml
         +[package]
         +name = "x"
-      Agree? [y/N]
+      Agree? [y/N, m: no, and say why]
     "#);
     let by = "the user, at the terminal".to_owned();
     assert_eq!(asked.review, Review::Approved { by, phrase: None, scope: Scope::Once });
@@ -208,4 +208,73 @@ fn what_only_looks_like_a_change_is_shown_as_it_is() {
     let params = json!({ "path": "x", "content": "one", "new": "two" });
     let asked = ask(Said::Nothing, Some(&["n"]), &Case { params, ..Case::default() });
     assert!(asked.seen.contains("one") && asked.seen.contains("two"), "{}", asked.seen);
+}
+
+/// A question to which a yes may reach further.
+fn offering(scopes: &[Scope]) -> Case {
+    Case { scopes: scopes.to_vec(), ..Case::default() }
+}
+
+#[track_caller]
+fn check_reach(typed: &[&str], scopes: &[Scope], expected: Option<Scope>) {
+    let asked = ask(Said::Nothing, Some(typed), &offering(scopes));
+    let reach = match asked.review {
+        Review::Approved { scope, .. } => Some(scope),
+        Review::Refused { .. } => None,
+    };
+    assert_eq!(reach, expected, "{typed:?} {scopes:?}");
+}
+
+#[test]
+fn cli_1_a_yes_reaches_as_far_as_it_is_typed_and_never_further_than_offered() {
+    let all = [Scope::Once, Scope::Session, Scope::Rule];
+    check_reach(&["y"], &all, Some(Scope::Once));
+    check_reach(&["s"], &all, Some(Scope::Session));
+    check_reach(&["r"], &all, Some(Scope::Rule));
+    check_reach(&["n"], &all, None);
+    for typed in ["s", "r", "S", "R"] {
+        check_reach(&[typed], &[Scope::Once], None);
+    }
+    let seen = ask(Said::Nothing, Some(&["y"]), &offering(&all)).seen;
+    assert!(seen.contains("s: for this session, r: as a rule, m: no, and say why"), "{seen}");
+    let seen = ask(Said::Nothing, Some(&["y"]), &Case::default()).seen;
+    assert!(!seen.contains("for this session") && !seen.contains("as a rule"), "{seen}");
+}
+
+#[test]
+fn cli_1_what_was_said_with_the_command_reaches_no_further_than_one_call() {
+    let asked = ask(Said::Yes, None, &offering(&[Scope::Once, Scope::Session]));
+    assert!(matches!(asked.review, Review::Approved { scope: Scope::Once, .. }));
+}
+
+#[test]
+fn lesson_l12_a_scope_that_was_not_offered_or_a_yes_without_a_terminal_is_a_refusal() {
+    let (params, reasons) = (Json::empty_object(), Reason::new(Layer::Yaml, "r", "look").into());
+    let request = KernelRequest::call("r", "model", "x", "fs.write", params);
+    for scopes in [vec![Scope::Once], vec![Scope::Once, Scope::Session]] {
+        let question = Question {
+            request: &request,
+            reasons: &reasons,
+            notes: &[],
+            phrase: None,
+            scopes: &scopes,
+            exception: None,
+        };
+        let asked = Asked::of(&question);
+        for scope in [Scope::Once, Scope::Session, Scope::Rule] {
+            let review = judged(&asked, Reply::yes(scope), true);
+            assert_eq!(matches!(review, Review::Approved { .. }), scopes.contains(&scope));
+            let review = judged(&asked, Reply::yes(scope), false);
+            assert!(matches!(review, Review::Refused { .. }), "{scope:?}");
+        }
+    }
+}
+
+#[test]
+fn cli_1_a_no_may_have_words_for_the_model() {
+    let asked = ask(Said::Nothing, Some(&["m", "use the other file"]), &Case::default());
+    let words = Some("use the other file".to_owned());
+    assert_eq!(asked.review, Review::Refused { by: "the user".to_owned(), words });
+    let asked = ask(Said::Nothing, Some(&["m", ""]), &Case::default());
+    assert_eq!(asked.review, Review::Refused { by: "the user".to_owned(), words: None });
 }

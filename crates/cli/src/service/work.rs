@@ -127,7 +127,10 @@ fn known(session: &str) -> Result<SessionId, CliError> {
 /// What a person does to a session, and what is shown of it.
 fn acted(id: SessionId, act: Act, scene: &Scene<'_>, run: &Run) -> Result<Vec<u8>, CliError> {
     let (session, _stored) = match &act {
-        Act::Pin(_) | Act::Unpin(_) | Act::Revoke(_) => Session::wake(scene.config()?, id)?,
+        // These are for what the person says next, too.
+        Act::Mode(_) | Act::Pin(_) | Act::Unpin(_) | Act::Revoke(_) => {
+            Session::wake(scene.config()?, id)?
+        }
         _of_open_work => Session::resume(scene.config()?, id)?,
     };
     let session = Arc::new(session);

@@ -179,7 +179,6 @@ impl Session {
         let session = Self::open(config, id, access)?;
         session.desk.change().set(|inside| task.clone_into(&mut inside.progress.task));
         session.record(&Entry::Opened { mode, access, task: task.to_owned(), fork: None })?;
-        session.kernel.grants.keep(0, Vec::new());
         if mode != Mode::Strict {
             session.set_mode(mode)?;
         }

@@ -48,10 +48,11 @@ impl Office {
         files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect()
     }
 
-    /// What the person was told last.
+    /// What the person was told last, beside the change itself.
     fn told(&self) -> Vec<String> {
         let asked = self.person.asked();
-        asked.last().unwrap().lines().skip(1).map(str::to_owned).collect()
+        let told = asked.last().unwrap().lines().skip(1).map(str::to_owned);
+        told.take_while(|line| !line.starts_with("--- ")).collect()
     }
 }
 
