@@ -95,6 +95,15 @@ pub(crate) struct Running {
     decision: Option<Entered>,
 }
 
+/// What a person may grant: only a session that is named keeps it.
+fn grants_of(session: &SessionStart) -> Grants {
+    let grants = Grants::default();
+    if let SessionStart::Named(_) = session {
+        grants.keep(0, Vec::new());
+    }
+    grants
+}
+
 impl Kernel {
     /// Boots a kernel on its ledger: opened, checked, and with the start recorded.
     pub fn boot(config: KernelConfig) -> Result<Self, KernelError> {
@@ -118,10 +127,7 @@ impl Kernel {
             clock: Arc::clone(&config.clock),
             retention: config.retention,
         })?;
-        let grants = Grants::default();
-        if let SessionStart::Named(_) = &config.session {
-            grants.keep(0, Vec::new());
-        }
+        let grants = grants_of(&config.session);
         let (halted, lifted) = match (config.session, last_halted(&layout)?) {
             (SessionStart::New, lifted) => (None, lifted),
             (SessionStart::Continue | SessionStart::Named(_), halted) => (halted, None),
