@@ -18,7 +18,7 @@ use crate::explain::{CliError, Explained};
 use crate::forge::Forge;
 use crate::interrupt::{How, Stop};
 use crate::place::Place;
-use crate::providers::{Chosen, ModelSource};
+use crate::providers::{Chosen, GatewaySetup, ModelSource};
 use crate::settings::Settings;
 use crate::toolchains;
 use crate::wire::Handed;
@@ -65,11 +65,10 @@ pub(crate) struct Task<'a> {
 pub(crate) fn begin(
     task: &Task<'_>,
     caps: Caps,
-    model: ModelSource,
+    chosen: Chosen,
     scene: &Scene<'_>,
     stop: &Stop,
 ) -> Result<Outcome, CliError> {
-    let chosen = model.open(scene.place, &scene.runtime, 0)?;
     let provider = &*chosen.provider;
     let config = scene.with_skills(scene.config()?)?;
     let session = match Session::begin(config, task.text, task.mode, task.access) {
@@ -98,33 +97,33 @@ pub(crate) fn resume(
     stop: &Stop,
 ) -> Result<Outcome, CliError> {
     let config = scene.with_skills(scene.config()?)?;
-    let (session, stored) = Session::resume(config, id.clone())?;
-    go_on((session, stored), model, caps, scene, stop)
+    let resumed = Session::resume(config, id.clone())?;
+    go_on(resumed, |played| model.open(scene.place, &scene.runtime, played), caps, scene, stop)
 }
 
-/// Goes on with a session because the person says something more.
+/// Goes on with a session because the person says something more. Whoever drives it is opened behind so many turns.
 pub(crate) fn say(
     id: &SessionId,
     said: &Said<'_>,
-    model: ModelSource,
+    open: impl FnOnce(usize) -> Result<Chosen, CliError>,
     caps: Caps,
     scene: &Scene<'_>,
     stop: &Stop,
 ) -> Result<Outcome, CliError> {
     let config = scene.with_skills(scene.config()?)?;
     let said = Session::say(config, id.clone(), said.message, said.text)?;
-    go_on(said, model, caps, scene, stop)
+    go_on(said, open, caps, scene, stop)
 }
 
 fn go_on(
     (session, stored): (Session, StoredSession),
-    model: ModelSource,
+    open: impl FnOnce(usize) -> Result<Chosen, CliError>,
     caps: Caps,
     scene: &Scene<'_>,
     stop: &Stop,
 ) -> Result<Outcome, CliError> {
     let session = Arc::new(session);
-    let chosen = model.open(scene.place, &scene.runtime, stored.turns.len())?;
+    let chosen = open(stored.turns.len())?;
     let provider = &*chosen.provider;
     scene.introduce(&session, &chosen, stop)?;
     let bench = SessionBench::new(&session).priced(provider.prices());
@@ -182,6 +181,12 @@ impl Scene<'_> {
             },
             observer: Arc::clone(&self.observer),
         })
+    }
+
+    /// The local model, where the person chose it for conversation.
+    pub(crate) fn take_talk(&self) -> Option<GatewaySetup> {
+        let mut handed = self.handed.lock().unwrap_or_else(PoisonError::into_inner);
+        handed.as_mut().and_then(|handed| handed.talk.take())
     }
 
     /// What skills are given in this piece of work.

@@ -5,6 +5,8 @@
 //! **Invariant.** What a client says of itself decides nothing. It says what a person wants; who it is, whether a person can
 //! be behind it and what may be done is found out in the kernel's process.
 
+mod chat;
+
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -18,6 +20,7 @@ use fluffy_workflow::{Access, Mode};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 
+pub(crate) use self::chat::{ChatReply, ChatWork, ReplyKind, Say};
 use crate::builders;
 use crate::commands::run::{Caps, Outcome};
 use crate::environment::Environment;
@@ -96,6 +99,8 @@ pub(crate) struct Handed {
     pub(crate) secrets: Vec<(String, Secret)>,
     /// Where the local model is.
     pub(crate) gateway: Option<GatewaySetup>,
+    /// The same for conversation, where the person chose it for that.
+    pub(crate) talk: Option<GatewaySetup>,
     /// The proxy that the person has to use.
     pub(crate) proxy: Option<Via>,
 }
@@ -148,6 +153,8 @@ pub(crate) enum Work {
     },
     /// Something of a skill.
     Skill(SkillWork),
+    /// A turn of a conversation.
+    Chat(ChatWork),
 }
 
 /// What is to be done about a skill. Names and values are checked where they are used.
@@ -266,7 +273,7 @@ impl Work {
 
     /// Whether doing it twice is doing it once: where the answer was lost, it may have been done.
     pub(crate) fn may_be_repeated(&self) -> bool {
-        !matches!(self, Self::Act { act: Act::Undo, .. } | Self::Skill(_))
+        !matches!(self, Self::Act { act: Act::Undo, .. } | Self::Skill(_) | Self::Chat(_))
     }
 }
 
@@ -491,6 +498,8 @@ pub(crate) enum End {
     Done(Bytes),
     /// Something of a skill, like this.
     Skill(Box<Answer>),
+    /// A turn of a conversation, like this.
+    Chat(Box<ChatReply>),
     /// Not at all.
     Error(Explained),
 }
@@ -500,6 +509,8 @@ impl End {
     pub(crate) fn task(self) -> Result<Outcome, CliError> {
         match self {
             Self::Task(outcome) => Ok(outcome),
+            // A task that was begun in a conversation.
+            Self::Chat(reply) => reply.task.ok_or(CliError::Told(Explained::confused())),
             Self::Done(_) | Self::Skill(_) => Err(CliError::Told(Explained::confused())),
             Self::Error(explained) => Err(CliError::Told(explained)),
         }
@@ -509,7 +520,9 @@ impl End {
     pub(crate) fn shown(self) -> Result<Vec<u8>, CliError> {
         match self {
             Self::Done(Bytes(shown)) => Ok(shown),
-            Self::Task(_) | Self::Skill(_) => Err(CliError::Told(Explained::confused())),
+            Self::Task(_) | Self::Skill(_) | Self::Chat(_) => {
+                Err(CliError::Told(Explained::confused()))
+            }
             Self::Error(explained) => Err(CliError::Told(explained)),
         }
     }
@@ -520,7 +533,20 @@ impl End {
             Self::Skill(answer) => Ok(*answer),
             // It was cancelled while its kernel was lost.
             Self::Task(Outcome::Cancelled) => Err(CliError::Told(Explained::cancelled())),
-            Self::Task(_) | Self::Done(_) => Err(CliError::Told(Explained::confused())),
+            Self::Task(_) | Self::Done(_) | Self::Chat(_) => {
+                Err(CliError::Told(Explained::confused()))
+            }
+            Self::Error(explained) => Err(CliError::Told(explained)),
+        }
+    }
+
+    /// What became of a turn of a conversation.
+    pub(crate) fn chat(self) -> Result<ChatReply, CliError> {
+        match self {
+            Self::Chat(reply) => Ok(*reply),
+            Self::Task(_) | Self::Done(_) | Self::Skill(_) => {
+                Err(CliError::Told(Explained::confused()))
+            }
             Self::Error(explained) => Err(CliError::Told(explained)),
         }
     }

@@ -8,6 +8,7 @@ mod audit_rotate;
 mod audit_verify;
 mod auth;
 pub(crate) mod boot;
+pub(crate) mod chat;
 mod config_get;
 mod config_init;
 mod config_list;
@@ -65,6 +66,10 @@ pub(crate) fn run(
             let settings = Settings::load(&place, environment)?;
             tell_storage(&Storage::of(&place.layout(), &retention(&settings))?, output);
             run::run(&place, environment, settings, &args, &stop)?
+        }
+        Command::Chat(args) => {
+            let stop = Stop::listen()?;
+            chat::run(&place()?, environment, &args, &stop, output)?
         }
         Command::Demo(args) => {
             let stop = Stop::listen()?;

@@ -40,19 +40,37 @@ pub(super) fn carry_out(
         stops.store(true, Ordering::SeqCst);
         lab.close();
     });
-    let kernel = Arc::new(Kernel::boot(config(&work, &forge, bench.as_ref(), scene)?)?);
+    let kernel = boot(&run_by(&work, &forge.shelf), bench.as_ref(), &forge, scene, run)?;
+    let agent = agent(bench, driver, scene, stopped)?;
+    let answer = Hand { forge: &forge, kernel: &kernel, scene }.do_it(work, keys, agent);
+    close(kernel)?;
+    answer
+}
+
+/// A kernel for steps and runs, which whoever watches the run can halt.
+pub(super) fn boot(
+    skills: &[SkillName],
+    bench: Option<&Arc<Workbench>>,
+    forge: &Forge,
+    scene: &Scene<'_>,
+    run: &Run,
+) -> Result<Arc<Kernel>, CliError> {
+    let kernel = Arc::new(Kernel::boot(config(skills, bench, forge, scene)?)?);
     let halting = Arc::downgrade(&kernel);
     run.halted_by(Arc::new(move |reason: &str| match halting.upgrade() {
         Some(kernel) => kernel.halt(reason).map(|entry| entry.seq).map_err(|it| it.to_string()),
         None => Err("it has come to its end".to_owned()),
     }));
-    let agent = agent(bench, driver, scene, stopped)?;
-    let answer = Hand { forge: &forge, kernel: &kernel, scene }.do_it(work, keys, agent);
+    Ok(kernel)
+}
+
+/// Ends it in order.
+pub(super) fn close(kernel: Arc<Kernel>) -> Result<(), CliError> {
     // Whoever halts it at this moment ends it.
     if let Some(kernel) = Arc::into_inner(kernel) {
         kernel.close()?;
     }
-    answer
+    Ok(())
 }
 
 /// Where our own loop works, if it is to build.
@@ -79,9 +97,9 @@ fn agent(
 
 /// A kernel that knows the steps, the tools of whoever builds, and the skills that are to be run.
 fn config(
-    work: &SkillWork,
-    forge: &Forge,
+    skills: &[SkillName],
     bench: Option<&Arc<Workbench>>,
+    forge: &Forge,
     scene: &Scene<'_>,
 ) -> Result<KernelConfig, CliError> {
     let settings = Settings::load(scene.place, scene.environment)?;
@@ -93,9 +111,9 @@ fn config(
     for tool in bench.into_iter().flat_map(|bench| bench.tools()) {
         config.registry.register(tool)?;
     }
-    for name in run_by(work, &forge.shelf) {
+    for name in skills {
         // One that cannot be used is not known to the kernel, which refuses and records the call.
-        if let Ok(tool) = forge.runs.tool(&name) {
+        if let Ok(tool) = forge.runs.tool(name) {
             config.registry.register(Box::new(tool))?;
         }
     }

@@ -3,7 +3,7 @@
 mod agent;
 mod install;
 mod killed;
-mod lab;
+pub(crate) mod lab;
 mod refused;
 mod session;
 mod way;
