@@ -12,7 +12,7 @@ use crate::commands::run::{Done, Outcome};
 use crate::drive::stored;
 use crate::explain::CliError;
 use crate::interrupt::Stop;
-use crate::review::TaskReviewer;
+use crate::review::Answers;
 use crate::wire::{
     self, Attach, End, Ended, Joined, ReviewRequest, ReviewResponse, Submission, Told, Work,
 };
@@ -26,7 +26,7 @@ const PAUSE_MS: u64 = 20;
 /// Whoever watches and answers.
 pub(crate) struct Watched<'a> {
     pub(crate) observer: &'a dyn Observer,
-    pub(crate) reviewer: &'a TaskReviewer,
+    pub(crate) reviewer: &'a dyn Answers,
     pub(crate) stop: &'a Stop,
 }
 

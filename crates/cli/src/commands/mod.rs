@@ -30,7 +30,7 @@ mod policy_update;
 pub(crate) mod provider_host;
 pub(crate) mod run;
 mod sandbox_run;
-mod session;
+pub(crate) mod session;
 pub(crate) mod skill;
 
 use std::path::Path;
@@ -54,7 +54,7 @@ use crate::settings::Settings;
 /// Does what was asked; gives the exit code.
 pub(crate) fn run(
     args: Args,
-    environment: &Environment,
+    environment: &'static Environment,
     output: &mut Output,
 ) -> Result<u8, CliError> {
     let place = || Place::of(args.project.as_deref(), environment);
@@ -64,6 +64,12 @@ pub(crate) fn run(
             let settings = Settings::load(&place, environment)?;
             tell_storage(&Storage::of(&place.layout(), &retention(&settings))?, output);
             run::run(&place, environment, settings, &args, &stop)?
+        }
+        Command::Talk(args) => {
+            let place = place()?;
+            let settings = Settings::load(&place, environment)?;
+            tell_storage(&Storage::of(&place.layout(), &retention(&settings))?, output);
+            crate::shell::run(place, environment, settings, &args, output)?
         }
         Command::Demo(args) => {
             let stop = Stop::listen()?;
