@@ -137,6 +137,9 @@ impl Run<'_> {
     /// The next request, within the window and the caps.
     fn request(&mut self) -> Result<ModelRequest, Outcome> {
         let bench = self.agent.bench;
+        if let Some(pins) = bench.pins() {
+            self.conversation.set_pins(pins);
+        }
         let tools = tools::fitted(bench.tools());
         let used: usize = tools.iter().map(ToolDefinition::bytes).sum();
         let used = used.saturating_add(self.conversation.person_bytes());

@@ -40,6 +40,11 @@ pub trait Bench: Send + Sync {
     /// The project's files as lines, three levels deep, at most 200.
     fn tree(&self) -> Vec<String>;
 
+    /// What the person keeps before the model's eyes now; nothing where that does not change.
+    fn pins(&self) -> Option<Vec<String>> {
+        None
+    }
+
     /// The project's own notes to models (`AGENTS.md`), the nearest last.
     fn rules(&self) -> Vec<Rules>;
 }

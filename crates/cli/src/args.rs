@@ -19,7 +19,9 @@ pub(crate) use self::policy::{
 };
 pub(crate) use self::provider::{AuthCommand, ModelsArgs};
 pub(crate) use self::sandbox::{NetName, RunArgs, SandboxCommand};
-pub(crate) use self::session::{ExportForm, ExportSessionArgs, ResumeArgs, SessionCommand};
+pub(crate) use self::session::{
+    ExportForm, ExportSessionArgs, ResumeArgs, SayArgs, SessionCommand,
+};
 pub(crate) use self::skill::{
     BuildArgs, MannerArgs, NamedArgs, ProposeArgs, ResearchArgs, RevokeArgs, RunSkillArgs,
     SkillCommand, SkillDoctorArgs,

@@ -101,6 +101,8 @@ pub(crate) enum CliError {
     Task(#[from] TaskError),
     #[error("no provider was named")]
     NoProvider,
+    #[error("it is not clear what is said to which session")]
+    SayWhat,
     #[error(transparent)]
     Setup(#[from] SetupError),
     #[error(transparent)]
@@ -204,6 +206,7 @@ impl CliError {
             }
             Self::Sandbox(RuntimeError::State(_)) => "it was asked for something at the wrong time",
             Self::Task(error) => task_reason(error),
+            Self::SayWhat => "there is one session, and one text",
             Self::NoProvider => "a task needs a model, and nobody is asked by default",
             Self::NoLanguage(_) => "its project is a real one, in a language that must be here",
             Self::Setup(error) => return error.why(),
@@ -219,6 +222,7 @@ impl CliError {
             Self::Kernel(KernelError::Extensions(_)) => {
                 "a policy is understood completely or not at all"
             }
+            Self::Kernel(KernelError::Note(_)) => "what cannot be recorded is not done",
             // What was told is told on as it is.
             Self::Told(told) => &told.why,
             // These have a cause of their own.
@@ -281,6 +285,9 @@ impl CliError {
             Self::Harvest(_) => say("have the command leave less behind", FAILED),
             Self::Saving(_) => say("check the free space and run it again", FAILED),
             Self::Task(error) => (task_remedy(error).to_owned(), USAGE),
+            Self::SayWhat => {
+                say("write `fluffy session say ID \"text\"`, or `--last` in the id's place", USAGE)
+            }
             Self::NoProvider => say(
                 "name one: fluffy auth set anthropic, then --provider anthropic -m MODEL; or a server of your own: \
                  fluffy models --local; or see it work without one: fluffy demo",
@@ -316,6 +323,7 @@ fn kernel_remedy(error: &KernelError) -> (String, u8) {
         KernelError::State(_) => {
             say("begin a new session: fluffy kernel submit --json --new-session", FAILED)
         }
+        KernelError::Note(_) => say("report this: an entry is wrong", FAILED),
         KernelError::NoRandomness => say("make /dev/urandom available to this process", FAILED),
     }
 }
@@ -384,6 +392,9 @@ fn session_reason(error: &SessionError) -> &'static str {
         SessionError::Archive(_) => {
             "it must be what the ledger says, or its contents cannot be had"
         }
+        SessionError::MessageId => "what was said must be told from what is said again",
+        SessionError::NoGrant(_) => "it was never given, or counts no more",
+        SessionError::NotPinned(_) => "only what is pinned can be taken away",
         SessionError::NoStep => "nothing is staged, or what was is merged",
         SessionError::Mode(_) => "the policy or a person refused it",
         SessionError::Pin { .. } => {
@@ -433,13 +444,19 @@ fn session_remedy(error: &SessionError) -> (String, u8) {
         SessionError::PinDenied { .. } => {
             say("leave it out, or let the policy allow reading it", DENIED)
         }
+        SessionError::MessageId => say("say it with: fluffy session say", USAGE),
+        SessionError::NoGrant(_) => say("see which there are: fluffy session grants", USAGE),
+        SessionError::NotPinned(_) => say("see what is pinned: fluffy session status", USAGE),
         SessionError::NoTurn { .. } => say("see how many there are: fluffy session show", USAGE),
         SessionError::Archive(ArchiveError::Changed(_) | ArchiveError::Missing(_)) => say(
             "put the file back, or go on from before its steps: fluffy session fork --at turn:N",
             DAMAGED,
         ),
         SessionError::Archive(_) => say("check the free space and the file", FAILED),
-        SessionError::Done(_) => say("begin a new one: fluffy \"what is to be done\"", USAGE),
+        SessionError::Done(_) => say(
+            "say what more is to be done: fluffy session say --last \"…\"; or begin a new one",
+            USAGE,
+        ),
         SessionError::Step(_)
         | SessionError::Kernel(_)
         | SessionError::Registry(_)

@@ -30,6 +30,7 @@ mod review;
 mod service;
 mod settings;
 mod shell;
+mod status;
 mod task_text;
 mod terminal;
 mod time;

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use fluffy_base::{Event, Secret};
-use fluffy_kernel::IdentityOverrides;
+use fluffy_base::{Event, Secret, SessionId, SystemIds};
+use fluffy_kernel::{IdentityOverrides, KernelError};
 use fluffy_workflow::{Access, Mode};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
@@ -43,6 +43,10 @@ pub(crate) const REVIEW: &str = "review.request";
 pub(crate) const REVIEWED: &str = "review.response";
 /// Watches what is under way, or goes on driving it.
 pub(crate) const ATTACH: &str = "session.attach";
+/// Where what is under way stands; anybody may ask.
+pub(crate) const STATUS: &str = "session.status";
+/// Does something to the session that is under way; the driver alone may.
+pub(crate) const STEER: &str = "session.steer";
 /// Halts the kernel of what is under way.
 pub(crate) const HALT: &str = "kernel.halt";
 /// Ends the kernel's process if nothing is under way.
@@ -124,6 +128,15 @@ pub(crate) enum Work {
     Resume {
         /// Which.
         session: String,
+    },
+    /// The person says something more to a session that is not under way, and it goes on with that. It may be done.
+    Say {
+        /// Which.
+        session: String,
+        /// What tells these words from the same words said again: brought twice, they are said once.
+        message: String,
+        /// What the person says.
+        text: String,
     },
     /// A person looks at a session or takes something back.
     Act {
@@ -231,6 +244,12 @@ pub(crate) enum BuilderSource {
 }
 
 impl Work {
+    /// The person says something more to a session.
+    pub(crate) fn say(session: &SessionId, text: &str) -> Result<Self, CliError> {
+        let message = SessionId::fresh(&SystemIds).ok_or(KernelError::NoRandomness)?.to_string();
+        Ok(Self::Say { session: session.to_string(), message, text: text.to_owned() })
+    }
+
     /// Whether doing it twice is doing it once: where the answer was lost, it may have been done.
     pub(crate) fn may_be_repeated(&self) -> bool {
         !matches!(self, Self::Act { act: Act::Undo, .. } | Self::Skill(_))
@@ -238,7 +257,7 @@ impl Work {
 }
 
 /// What a person does to a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Act {
     /// Sees what it would change.
@@ -249,10 +268,52 @@ pub(crate) enum Act {
     Rewind(u64),
     /// Sets its mode.
     Mode(Mode),
+    /// Keeps a file before the model's eyes, by its path from the project's root.
+    Pin(String),
+    /// Keeps it there no more.
+    Unpin(String),
+    /// Takes a grant back, by its number.
+    Revoke(u64),
     /// Measures its coverage against the baseline.
     Budget,
     /// Gives it up.
     GiveUp,
+}
+
+impl Act {
+    /// Whether it can be done to a session that is under way.
+    pub(crate) fn fits_while_under_way(&self) -> bool {
+        match self {
+            Self::Diff | Self::Mode(_) | Self::Pin(_) | Self::Unpin(_) | Self::Revoke(_) => true,
+            Self::Undo | Self::Rewind(_) | Self::Budget | Self::GiveUp => false,
+        }
+    }
+}
+
+/// What [`STATUS`] asks for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StatusRequest {
+    /// The session, or whichever is under way.
+    pub(crate) session: Option<String>,
+}
+
+/// What [`STEER`] asks for; answered with [`Steered`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Steer {
+    /// The run that is meant.
+    pub(crate) run: u64,
+    /// What is done.
+    pub(crate) act: Act,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Steered {
+    /// What is to be shown.
+    pub(crate) shown: Bytes,
 }
 
 /// What the client's process was given, as far as it matters to the work.

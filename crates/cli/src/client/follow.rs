@@ -67,7 +67,9 @@ impl<'a> Follower<'a> {
 
     /// Has something done; gives its end.
     pub(crate) fn carry_out(mut self, mut submission: Submission) -> Result<End, CliError> {
-        if let Work::Resume { session } | Work::Act { session, .. } = &submission.work {
+        if let Work::Resume { session } | Work::Act { session, .. } | Work::Say { session, .. } =
+            &submission.work
+        {
             self.session = Some(session.clone());
         }
         let mut line = self.hand_over(&submission)?;
@@ -245,7 +247,14 @@ impl<'a> Follower<'a> {
         }
         if let (Some(session), true) = (&self.session, submission.driver.is_some()) {
             let stored = stored(self.link.place, session)?;
-            if let Some(summary) = stored.done() {
+            // What was not said before the kernel was lost is said again.
+            let is_said = match &submission.work {
+                Work::Say { message, .. } => {
+                    stored.messages.iter().any(|known| known.id == *message)
+                }
+                _other => true,
+            };
+            if let Some(summary) = stored.done().filter(|_| is_said) {
                 return Ok(Regained::End(End::Task(Outcome::Completed(Done {
                     summary: summary.to_owned(),
                     files_changed: stored.merged(),
@@ -253,7 +262,9 @@ impl<'a> Follower<'a> {
                     ledger_root: String::new(),
                 }))));
             }
-            submission.work = Work::Resume { session: session.clone() };
+            if is_said {
+                submission.work = Work::Resume { session: session.clone() };
+            }
         }
         self.watched.observer.notice(Event::KernelRestarted { attempt: self.restarts });
         self.hand_over(submission).map(Regained::Line)

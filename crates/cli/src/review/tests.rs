@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use fluffy_base::Json;
-use fluffy_policy::Reasons;
+use fluffy_policy::{Layer, Reason, Reasons};
 use serde_json::json;
 
 use super::*;
@@ -42,13 +42,14 @@ struct Case {
     params: Value,
     notes: Vec<String>,
     phrase: Option<&'static str>,
+    scopes: Vec<Scope>,
 }
 
 impl Default for Case {
     fn default() -> Self {
         let params = json!({ "path": "Cargo.toml", "content": "[package]\nname = \"x\"\n" });
         let (layer, rule) = (Layer::Yaml, "review-build-and-delivery");
-        Self { layer, rule, params, notes: Vec::new(), phrase: None }
+        Self { layer, rule, params, notes: Vec::new(), phrase: None, scopes: vec![Scope::Once] }
     }
 }
 
@@ -61,8 +62,14 @@ fn ask(said: Said, typed: Option<&[&str]>, case: &Case) -> Answered {
     let params = Json::new(case.params.clone()).unwrap();
     let request = KernelRequest::call("r", "model", "add a dependency", "fs.write", params);
     let reasons = Reasons::from(Reason::new(case.layer, case.rule, "a person looks at this first"));
-    let question =
-        Question { request: &request, reasons: &reasons, notes: &case.notes, phrase: case.phrase };
+    let question = Question {
+        request: &request,
+        reasons: &reasons,
+        notes: &case.notes,
+        phrase: case.phrase,
+        scopes: &case.scopes,
+        exception: None,
+    };
     let asked = Asked::of(&question);
     let review = judged(&asked, reviewer.answer(&asked), true);
     let seen = seen.lock().unwrap().clone();
@@ -92,7 +99,7 @@ fn a_person_sees_request_reasons_notes_and_change_before_they_are_asked() {
       Agree? [y/N]
     "#);
     let by = "the user, at the terminal".to_owned();
-    assert_eq!(asked.review, Review::Approved { by, phrase: None });
+    assert_eq!(asked.review, Review::Approved { by, phrase: None, scope: Scope::Once });
 }
 
 #[test]
@@ -144,7 +151,7 @@ fn no_option_stands_for_a_phrase() {
     let phrase = Some("accept 6 changes".to_owned());
     assert_eq!(
         asked.review,
-        Review::Approved { by: "the user, at the terminal".to_owned(), phrase }
+        Review::Approved { by: "the user, at the terminal".to_owned(), phrase, scope: Scope::Once }
     );
 }
 

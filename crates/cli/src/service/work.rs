@@ -29,8 +29,8 @@ pub(crate) fn carry_out(
     let environment = submission.surroundings.within(environment);
     let observer: Arc<dyn Observer> = Arc::clone(run) as Arc<dyn Observer>;
     let reviewer: Arc<dyn Reviewer> = Arc::clone(run) as Arc<dyn Reviewer>;
-    let met = |session: &Session| {
-        run.works_on(session.id().as_str());
+    let met = |session: &Arc<Session>| {
+        run.works_with(session);
         let kernel = session.kernel_handle();
         run.halted_by(Arc::new(move |reason: &str| match kernel.upgrade() {
             Some(kernel) => kernel.halt(reason).map(|entry| entry.seq).map_err(|it| it.to_string()),
@@ -49,6 +49,7 @@ pub(crate) fn carry_out(
         handed,
         skills: std::sync::OnceLock::new(),
         met: &met,
+        parted: &|| run.parts(),
     };
     let guard = Arc::clone(run);
     // Where no thread can be had, the work goes on without anybody who would stop it for want of a driver.
@@ -56,6 +57,7 @@ pub(crate) fn carry_out(
         std::thread::Builder::new().name("guard".to_owned()).spawn(move || guard.guard());
     // Unwind safety: what a panic left is dropped with the session; its ledger is whole, or says what is missing.
     let done = catch_unwind(AssertUnwindSafe(|| worked(submission, &scene, run)));
+    run.parts();
     match done {
         Ok(Ok(end)) => end,
         Ok(Err(error)) => End::Error(error.explained()),
@@ -84,6 +86,13 @@ fn worked(submission: Submission, scene: &Scene<'_>, run: &Run) -> Result<End, C
             run.works_on(&session);
             drive::resume(&id, model, caps, scene, &run.stop).map(End::Task)
         }
+        Work::Say { session, message, text } => {
+            let Driver { model, caps } = driver(submission.driver)?;
+            let id = known(&session)?;
+            run.works_on(&session);
+            let said = drive::Said { message: &message, text: &text };
+            drive::say(&id, &said, model, caps, scene, &run.stop).map(End::Task)
+        }
         Work::Act { session, act } => {
             let id = known(&session)?;
             run.works_on(&session);
@@ -103,12 +112,16 @@ fn known(session: &str) -> Result<SessionId, CliError> {
 
 /// What a person does to a session, and what is shown of it.
 fn acted(id: SessionId, act: Act, scene: &Scene<'_>, run: &Run) -> Result<Vec<u8>, CliError> {
-    let (session, _stored) = Session::resume(scene.config()?, id)?;
+    let (session, _stored) = match &act {
+        Act::Pin(_) | Act::Unpin(_) | Act::Revoke(_) => Session::wake(scene.config()?, id)?,
+        _of_open_work => Session::resume(scene.config()?, id)?,
+    };
+    let session = Arc::new(session);
     (scene.met)(&session);
     let cancel = session.cancel_handle();
     run.stop.calls(move |how| drive::end(&cancel, how));
     let done = act.on(&session);
-    session.close()?;
+    scene.closed(session)?;
     done.and_then(|shown| match shown.len() {
         0..=MAX_SHOWN => Ok(shown),
         size => Err(CliError::Told(Explained {
@@ -121,9 +134,10 @@ fn acted(id: SessionId, act: Act, scene: &Scene<'_>, run: &Run) -> Result<Vec<u8
 }
 
 impl Act {
-    fn on(self, session: &Session) -> Result<Vec<u8>, CliError> {
+    /// Does it; what is to be shown.
+    pub(super) fn on(&self, session: &Session) -> Result<Vec<u8>, CliError> {
         let line = |text: String| Ok((text + "\n").into_bytes());
-        match self {
+        match *self {
             Self::Diff => Ok(session.diff()?.patch().to_vec()),
             Self::Undo => line(format!("step {} is taken back", session.undo()?)),
             Self::Rewind(step) => {
@@ -137,6 +151,18 @@ impl Act {
                 }
                 let since = if is_set { "works in" } else { "now works in" };
                 line(format!("session {} {since} {mode} mode", session.id()))
+            }
+            Self::Pin(ref path) => {
+                session.pin(path)?;
+                line(format!("{} is pinned", fluffy_base::sanitised(path)))
+            }
+            Self::Unpin(ref path) => {
+                session.unpin(path)?;
+                line(format!("{} is pinned no more", fluffy_base::sanitised(path)))
+            }
+            Self::Revoke(number) => {
+                session.revoke(number)?;
+                line(format!("grant {number} is revoked"))
             }
             Self::Budget => line(session.budget()?.to_string()),
             Self::GiveUp => {

@@ -17,7 +17,7 @@ use fluffy_forge::{
 };
 use fluffy_kernel::{
     Appended, Journal, Kernel, KernelConfig, KeyName, Lab, Layout, Note, PolicyFile, Question,
-    Registry, Review, Reviewer, SigningKey, ToolError, Tree, Upstream, WorkshopOptions,
+    Registry, Review, Reviewer, Scope, SigningKey, ToolError, Tree, Upstream, WorkshopOptions,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -47,7 +47,7 @@ struct Person(Arc<Mutex<Vec<String>>>);
 impl Reviewer for Person {
     fn review(&self, question: &Question<'_>) -> Review {
         self.0.lock().unwrap().push(question.notes.join("; "));
-        Review::Approved { by: "ada".to_owned(), phrase: None }
+        Review::Approved { by: "ada".to_owned(), phrase: None, scope: Scope::Once }
     }
 }
 

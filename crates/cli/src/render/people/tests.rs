@@ -244,7 +244,13 @@ fn hostile() -> Vec<Event> {
             reasons: vec![HOSTILE.to_owned()],
             diff: Some(HOSTILE.to_owned()),
         },
-        Event::ReviewAnswered { id: HOSTILE.to_owned(), approved: true, by: HOSTILE.to_owned() },
+        Event::ReviewAnswered {
+            id: HOSTILE.to_owned(),
+            approved: true,
+            by: HOSTILE.to_owned(),
+            scope: None,
+            words: None,
+        },
         Event::MergeCompleted {
             files: vec![MergedFile { path: HOSTILE.to_owned(), change: "added".to_owned() }],
             commit: Some(HOSTILE.to_owned()),
@@ -351,6 +357,8 @@ fn nothing_is_written_over_a_question() {
         id: "review-1".to_owned(),
         approved: true,
         by: "the user, at the terminal".to_owned(),
+        scope: None,
+        words: None,
     };
     watched.people.notice(answered);
     let text = watched.progress.text();
