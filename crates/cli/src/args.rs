@@ -1,5 +1,6 @@
 //! What was typed.
 
+mod chat;
 mod config;
 mod policy;
 mod provider;
@@ -13,6 +14,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use fluffy_kernel::{DualChannel, EvidenceFirst, Permissive, Strict, Variant};
 
+pub(crate) use self::chat::ChatArgs;
 pub(crate) use self::config::{ConfigCommand, GetArgs, ListArgs, SetArgs, UnsetArgs, Whose};
 pub(crate) use self::policy::{
     CheckArgs, ExplainArgs, PolicyCommand, ShowArgs, TestArgs, UpdateArgs,
@@ -45,6 +47,8 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Do a task: tests first, then code, then review, merge and commit
     Run(Box<TaskArgs>),
+    /// Say one thing in plain words: a task, a skill, a question about what came before
+    Chat(Box<ChatArgs>),
     /// See a task done, from a failing test to a proved commit, in half a minute
     Demo(DemoArgs),
     /// Look at tasks, take their steps back, go on with them

@@ -18,7 +18,7 @@ use crate::explain::{CliError, Explained};
 use crate::forge::Forge;
 use crate::interrupt::{How, Stop};
 use crate::place::Place;
-use crate::providers::{Chosen, ModelSource};
+use crate::providers::{Chosen, GatewaySetup, ModelSource};
 use crate::settings::Settings;
 use crate::toolchains;
 use crate::wire::Handed;
@@ -65,11 +65,10 @@ pub(crate) struct Task<'a> {
 pub(crate) fn begin(
     task: &Task<'_>,
     caps: Caps,
-    model: ModelSource,
+    chosen: Chosen,
     scene: &Scene<'_>,
     stop: &Stop,
 ) -> Result<Outcome, CliError> {
-    let chosen = model.open(scene.place, &scene.runtime, 0)?;
     let provider = &*chosen.provider;
     let config = scene.with_skills(scene.config()?)?;
     let session = match Session::begin(config, task.text, task.mode, task.access) {
@@ -182,6 +181,12 @@ impl Scene<'_> {
             },
             observer: Arc::clone(&self.observer),
         })
+    }
+
+    /// The local model, where the person chose it for conversation.
+    pub(crate) fn take_talk(&self) -> Option<GatewaySetup> {
+        let mut handed = self.handed.lock().unwrap_or_else(PoisonError::into_inner);
+        handed.as_mut().and_then(|handed| handed.talk.take())
     }
 
     /// What skills are given in this piece of work.

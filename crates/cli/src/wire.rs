@@ -5,6 +5,8 @@
 //! **Invariant.** What a client says of itself decides nothing. It says what a person wants; who it is, whether a person can
 //! be behind it and what may be done is found out in the kernel's process.
 
+mod chat;
+
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -18,6 +20,7 @@ use fluffy_workflow::{Access, Mode};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 
+pub(crate) use self::chat::{ChatReply, ChatWork, ReplyKind, Say};
 use crate::commands::run::{Caps, Outcome};
 use crate::environment::Environment;
 use crate::explain::{CliError, Explained};
@@ -95,6 +98,8 @@ pub(crate) struct Handed {
     pub(crate) secrets: Vec<(String, Secret)>,
     /// Where the local model is.
     pub(crate) gateway: Option<GatewaySetup>,
+    /// The same for conversation, where the person chose it for that.
+    pub(crate) talk: Option<GatewaySetup>,
     /// The proxy that the person has to use.
     pub(crate) proxy: Option<Via>,
 }
@@ -147,6 +152,8 @@ pub(crate) enum Work {
     },
     /// Something of a skill.
     Skill(SkillWork),
+    /// A turn of a conversation.
+    Chat(ChatWork),
 }
 
 /// What is to be done about a skill. Names and values are checked where they are used.
@@ -252,7 +259,7 @@ impl Work {
 
     /// Whether doing it twice is doing it once: where the answer was lost, it may have been done.
     pub(crate) fn may_be_repeated(&self) -> bool {
-        !matches!(self, Self::Act { act: Act::Undo, .. } | Self::Skill(_))
+        !matches!(self, Self::Act { act: Act::Undo, .. } | Self::Skill(_) | Self::Chat(_))
     }
 }
 
@@ -476,6 +483,8 @@ pub(crate) enum End {
     Done(Bytes),
     /// Something of a skill, like this.
     Skill(Box<Answer>),
+    /// A turn of a conversation, like this.
+    Chat(Box<ChatReply>),
     /// Not at all.
     Error(Explained),
 }
@@ -485,7 +494,9 @@ impl End {
     pub(crate) fn task(self) -> Result<Outcome, CliError> {
         match self {
             Self::Task(outcome) => Ok(outcome),
-            Self::Done(_) | Self::Skill(_) => Err(CliError::Told(Explained::confused())),
+            Self::Done(_) | Self::Skill(_) | Self::Chat(_) => {
+                Err(CliError::Told(Explained::confused()))
+            }
             Self::Error(explained) => Err(CliError::Told(explained)),
         }
     }
@@ -494,7 +505,9 @@ impl End {
     pub(crate) fn shown(self) -> Result<Vec<u8>, CliError> {
         match self {
             Self::Done(Bytes(shown)) => Ok(shown),
-            Self::Task(_) | Self::Skill(_) => Err(CliError::Told(Explained::confused())),
+            Self::Task(_) | Self::Skill(_) | Self::Chat(_) => {
+                Err(CliError::Told(Explained::confused()))
+            }
             Self::Error(explained) => Err(CliError::Told(explained)),
         }
     }
@@ -505,7 +518,20 @@ impl End {
             Self::Skill(answer) => Ok(*answer),
             // It was cancelled while its kernel was lost.
             Self::Task(Outcome::Cancelled) => Err(CliError::Told(Explained::cancelled())),
-            Self::Task(_) | Self::Done(_) => Err(CliError::Told(Explained::confused())),
+            Self::Task(_) | Self::Done(_) | Self::Chat(_) => {
+                Err(CliError::Told(Explained::confused()))
+            }
+            Self::Error(explained) => Err(CliError::Told(explained)),
+        }
+    }
+
+    /// What became of a turn of a conversation.
+    pub(crate) fn chat(self) -> Result<ChatReply, CliError> {
+        match self {
+            Self::Chat(reply) => Ok(*reply),
+            Self::Task(_) | Self::Done(_) | Self::Skill(_) => {
+                Err(CliError::Told(Explained::confused()))
+            }
             Self::Error(explained) => Err(CliError::Told(explained)),
         }
     }

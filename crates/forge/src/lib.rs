@@ -55,7 +55,7 @@ pub use research::{
 pub use run::{
     Chain, ChainError, ChainRun, ChangedFile, Comparison, ExecutionRecord, Finished, KeepError,
     Kept, Raised, Replayed, RunError, RunFailure, RunOptions, RunOrder, Runs, Secrets, SkillTool,
-    Step, TrustError,
+    Step, TrustError, check_input,
 };
 pub use shelf::{
     ArtifactError, ArtifactKind, Artifacts, Build, BuildEnded, Execution, Illegal, Listed, Past,

@@ -238,6 +238,9 @@ impl<'a> Follower<'a> {
         if !submission.work.may_be_repeated() {
             return Err(unanswered(match &submission.work {
                 Work::Skill(_) => "its process ended; what was done, `fluffy skill history` tells",
+                Work::Chat(_) => {
+                    "its process ended, and the conversation with it; what was done, `fluffy session list` and `fluffy skill log` tell"
+                }
                 _other => "its process ended; whether it was done, `fluffy session show` tells",
             }));
         }

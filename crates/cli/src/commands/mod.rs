@@ -8,6 +8,7 @@ mod audit_rotate;
 mod audit_verify;
 mod auth;
 pub(crate) mod boot;
+pub(crate) mod chat;
 mod config_get;
 mod config_init;
 mod config_list;
@@ -70,6 +71,10 @@ pub(crate) fn run(
             let settings = Settings::load(&place, environment)?;
             tell_storage(&Storage::of(&place.layout(), &retention(&settings))?, output);
             crate::shell::run(place, environment, settings, &args, output)?
+        }
+        Command::Chat(args) => {
+            let stop = Stop::listen()?;
+            chat::run(&place()?, environment, &args, &stop, output)?
         }
         Command::Demo(args) => {
             let stop = Stop::listen()?;

@@ -3,6 +3,7 @@
 //! **Invariant.** Nothing here decides what may happen in the project: work is carried out by sessions of the kernel, which ask
 //! its rules. What is decided here is who may drive, answer and stop what is under way, by what the socket says of a peer.
 
+mod chat;
 mod run;
 mod skill;
 mod work;
@@ -18,6 +19,7 @@ use fluffy_sandbox::Runtime;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use self::chat::Talks;
 pub(crate) use self::run::Run;
 use crate::environment::Environment;
 use crate::explain::{CliError, Explained};
@@ -26,7 +28,7 @@ use crate::place::Place;
 use crate::status::Status;
 use crate::wire::{
     self, Attach, Bytes, End, Joined, ReviewResponse, StatusRequest, Steer, Steered, Submission,
-    Surroundings,
+    Surroundings, Work,
 };
 
 /// How long the first client may take.
@@ -50,6 +52,8 @@ struct Inside {
     runs: u64,
     /// Parts of transcripts that were sent ahead, by client.
     parts: HashMap<ClientId, String>,
+    /// Conversations, by client.
+    talks: Talks,
     peers: usize,
     had_peers: bool,
     /// Counts what happened, so that idle time is measured from the last of it.
@@ -145,7 +149,9 @@ impl Desk {
 
     /// Begins a piece of work that this peer drives.
     fn submit(self: &Arc<Self>, peer: &Peer, mut submission: Submission) -> Result<Joined, Fault> {
-        let (run, before) = self.moved(|inside| {
+        let at_terminal = peer.has_terminal();
+        let is_chat = matches!(submission.work, Work::Chat(_));
+        let (run, before, seated) = self.moved(|inside| {
             let part = inside.parts.remove(&peer.id()).unwrap_or_default();
             submission.take_transcript(part);
             if inside.stopping {
@@ -164,7 +170,8 @@ impl Desk {
             inside.runs += 1;
             let run = Arc::new(Run::new(inside.runs, peer));
             inside.run = Some(Arc::clone(&run));
-            Ok((run, before))
+            let seated = is_chat.then(|| inside.talks.seat(&peer.id(), at_terminal));
+            Ok((run, before, seated))
         })?;
         let number = run.number;
         let desk = Arc::clone(self);
@@ -176,7 +183,10 @@ impl Desk {
                 before.wait_for_end();
             }
             let end = match desk.runtime() {
-                Ok(made) => work::carry_out(&desk.place, &desk.environment, made, submission, &run),
+                Ok(made) => {
+                    let Desk { place, environment, .. } = &*desk;
+                    work::carry_out(place, environment, made, submission, seated, &run)
+                }
                 Err(error) => End::Error(error.explained()),
             };
             run.finish(end);
@@ -333,8 +343,9 @@ impl Inside {
 pub(crate) struct Counter(pub(crate) Arc<Desk>);
 
 impl Service for Counter {
-    fn joined(&self, _: &Peer) {
+    fn joined(&self, peer: &Peer) {
         self.0.moved(|inside| {
+            inside.talks.joined(&peer.id());
             inside.peers += 1;
             inside.had_peers = true;
         });
@@ -366,6 +377,7 @@ impl Service for Counter {
         let run = self.0.moved(|inside| {
             inside.peers = inside.peers.saturating_sub(1);
             inside.parts.remove(&peer.id());
+            inside.talks.left(&peer.id());
             inside.run.clone()
         });
         if let Some(run) = run {

@@ -118,6 +118,11 @@ impl Run {
         self.inside().session.as_deref() == Some(session)
     }
 
+    /// The session that it works on.
+    pub(crate) fn session(&self) -> Option<String> {
+        self.inside().session.clone()
+    }
+
     /// It works on this session.
     pub(crate) fn works_on(&self, session: &str) {
         self.inside().session = Some(session.to_owned());
@@ -362,7 +367,7 @@ pub(crate) fn event(method: &str, params: &impl Serialize) -> Message {
 
 fn ended(run: u64, end: &End) -> Message {
     let method = match end {
-        End::Task(_) | End::Done(_) | End::Skill(_) => wire::COMPLETE,
+        End::Task(_) | End::Done(_) | End::Skill(_) | End::Chat(_) => wire::COMPLETE,
         End::Error(_) => wire::ERROR,
     };
     event(method, &Ended { run, end: end.clone() })

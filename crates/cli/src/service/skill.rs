@@ -29,31 +29,52 @@ pub(super) fn carry_out(work: SkillWork, scene: &Scene<'_>, run: &Run) -> Result
     }
     let lab = Arc::clone(&forge.lab);
     run.stop.calls(move |_| lab.close());
-    let kernel = Arc::new(Kernel::boot(config(&work, &forge, scene)?)?);
+    let kernel = boot(&run_by(&work, &forge.shelf), &forge, scene, run)?;
+    let answer = Hand { forge: &forge, kernel: &kernel }.do_it(work, keys);
+    close(kernel)?;
+    answer
+}
+
+/// A kernel for steps and runs, which whoever watches the run can halt.
+pub(super) fn boot(
+    skills: &[SkillName],
+    forge: &Forge,
+    scene: &Scene<'_>,
+    run: &Run,
+) -> Result<Arc<Kernel>, CliError> {
+    let kernel = Arc::new(Kernel::boot(config(skills, forge, scene)?)?);
     let halting = Arc::downgrade(&kernel);
     run.halted_by(Arc::new(move |reason: &str| match halting.upgrade() {
         Some(kernel) => kernel.halt(reason).map(|entry| entry.seq).map_err(|it| it.to_string()),
         None => Err("it has come to its end".to_owned()),
     }));
-    let answer = Hand { forge: &forge, kernel: &kernel }.do_it(work, keys);
+    Ok(kernel)
+}
+
+/// Ends it in order.
+pub(super) fn close(kernel: Arc<Kernel>) -> Result<(), CliError> {
     // Whoever halts it at this moment ends it.
     if let Some(kernel) = Arc::into_inner(kernel) {
         kernel.close()?;
     }
-    answer
+    Ok(())
 }
 
 /// A kernel that knows the steps, and the skills that are to be run.
-fn config(work: &SkillWork, forge: &Forge, scene: &Scene<'_>) -> Result<KernelConfig, CliError> {
+fn config(
+    skills: &[SkillName],
+    forge: &Forge,
+    scene: &Scene<'_>,
+) -> Result<KernelConfig, CliError> {
     let settings = Settings::load(scene.place, scene.environment)?;
     let mut config = crate::commands::kernel(scene.place, &settings, None)?;
     config.reviewer = Some(Box::new(Arc::clone(&scene.reviewer)));
     for tool in forge.steps.tools() {
         config.registry.register(Box::new(tool))?;
     }
-    for name in run_by(work, &forge.shelf) {
+    for name in skills {
         // One that cannot be used is not known to the kernel, which refuses and records the call.
-        if let Ok(tool) = forge.runs.tool(&name) {
+        if let Ok(tool) = forge.runs.tool(name) {
             config.registry.register(Box::new(tool))?;
         }
     }

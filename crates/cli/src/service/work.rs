@@ -7,6 +7,7 @@ use fluffy_base::{Observer, SessionId};
 use fluffy_kernel::{Reviewer, Session};
 use fluffy_sandbox::Runtime;
 
+use super::chat::Seated;
 use super::run::Run;
 use crate::drive::{self, Scene};
 use crate::environment::Environment;
@@ -24,6 +25,7 @@ pub(crate) fn carry_out(
     environment: &Environment,
     runtime: Arc<dyn Runtime>,
     submission: Submission,
+    seated: Option<Seated>,
     run: &Arc<Run>,
 ) -> End {
     let environment = submission.surroundings.within(environment);
@@ -56,7 +58,7 @@ pub(crate) fn carry_out(
     let _watching =
         std::thread::Builder::new().name("guard".to_owned()).spawn(move || guard.guard());
     // Unwind safety: what a panic left is dropped with the session; its ledger is whole, or says what is missing.
-    let done = catch_unwind(AssertUnwindSafe(|| worked(submission, &scene, run)));
+    let done = catch_unwind(AssertUnwindSafe(|| worked(submission, seated, &scene, run)));
     run.parts();
     match done {
         Ok(Ok(end)) => end,
@@ -72,13 +74,19 @@ pub(crate) fn carry_out(
     }
 }
 
-fn worked(submission: Submission, scene: &Scene<'_>, run: &Run) -> Result<End, CliError> {
+fn worked(
+    submission: Submission,
+    seated: Option<Seated>,
+    scene: &Scene<'_>,
+    run: &Run,
+) -> Result<End, CliError> {
     let driver = |driver: Option<Driver>| driver.ok_or(CliError::NoProvider);
     match submission.work {
         Work::Begin { task, mode, access, pins } => {
             let Driver { model, caps } = driver(submission.driver)?;
             let task = drive::Task { text: &task, mode, access, pins: &pins };
-            drive::begin(&task, caps, model, scene, &run.stop).map(End::Task)
+            let chosen = model.open(scene.place, &scene.runtime, 0)?;
+            drive::begin(&task, caps, chosen, scene, &run.stop).map(End::Task)
         }
         Work::Resume { session } => {
             let Driver { model, caps } = driver(submission.driver)?;
@@ -101,6 +109,11 @@ fn worked(submission: Submission, scene: &Scene<'_>, run: &Run) -> Result<End, C
         Work::Skill(work) => {
             let answer = super::skill::carry_out(work, scene, run)?;
             Ok(End::Skill(Box::new(answer)))
+        }
+        Work::Chat(work) => {
+            let seated = seated.ok_or_else(|| CliError::Told(Explained::confused()))?;
+            let reply = super::chat::carry_out(work, submission.driver, &seated, scene, run)?;
+            Ok(End::Chat(Box::new(reply)))
         }
     }
 }

@@ -43,6 +43,7 @@ use self::order::Place;
 pub use self::order::RunOrder;
 pub use self::record::{ChangedFile, ExecutionRecord, KeepError, Kept, RunFailure};
 pub use self::replay::{Comparison, Replayed};
+pub use self::schema::check_input;
 use self::takeover::{NewFolders, Takeover};
 pub use self::tool::SkillTool;
 pub use self::trust::TrustError;
