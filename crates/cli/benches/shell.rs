@@ -22,7 +22,8 @@ use divan::{Bencher, black_box};
 
 use surface::{Page, Pager, Screen, Stage, Style};
 
-const LINE: &str = "A line of **Markdown** with `code`, as a model writes it, of the usual length.\n";
+const LINE: &str =
+    "A line of **Markdown** with `code`, as a model writes it, of the usual length.\n";
 
 fn main() {
     divan::main();

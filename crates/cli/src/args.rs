@@ -29,7 +29,7 @@ pub(crate) use self::skill::{
     SkillCommand, SkillDoctorArgs,
 };
 pub(crate) use self::task::{
-    CapArgs, DemoArgs, LanguageName, SaidArgs, TaskArgs, is_bare, with_run, with_tip,
+    CapArgs, DemoArgs, LanguageName, ModeName, SaidArgs, TaskArgs, is_bare, with_run, with_tip,
 };
 
 /// An AI programming CLI in which the model proposes and a kernel disposes.
@@ -110,9 +110,7 @@ impl Args {
     /// The same, except that a run without a task is a conversation.
     pub(crate) fn or_talk(self) -> Self {
         match self.command {
-            Command::Run(task) if task.is_talk() => {
-                Self { command: Command::Talk(task), ..self }
-            }
+            Command::Run(task) if task.is_talk() => Self { command: Command::Talk(task), ..self },
             command => Self { command, ..self },
         }
     }

@@ -59,18 +59,22 @@ fn is_mark(c: char) -> bool {
 
 /// Whether a letter is written from the right.
 fn is_from_right(c: char) -> bool {
-    c != '\u{61c}' && matches!(c, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}')
+    c != '\u{61c}'
+        && matches!(c, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}')
 }
 
 /// Whether a character that nobody sees is part of what stands around it.
 fn is_part(c: char, before: Option<char>, after: Option<char>) -> bool {
-    let foreign = |c: Option<char>| c.is_some_and(|c| !c.is_ascii() && !c.is_whitespace() && !c.is_control());
+    let foreign =
+        |c: Option<char>| c.is_some_and(|c| !c.is_ascii() && !c.is_whitespace() && !c.is_control());
     // Of the scripts that need them, and of pictures: not of plain letters, where they hide.
     let is_tag = |c: char| matches!(c, '\u{e0020}'..='\u{e007f}');
     match c {
         '\u{200c}' | '\u{200d}' => {
             let joins = |c: Option<char>| foreign(c) && c.is_some_and(|c| u32::from(c) >= 0x590);
-            joins(before) && joins(after) && !before.is_some_and(|c| matches!(c, '\u{200b}'..='\u{200f}'))
+            joins(before)
+                && joins(after)
+                && !before.is_some_and(|c| matches!(c, '\u{200b}'..='\u{200f}'))
         }
         // The look of the character before: a picture, a digit on a key, an ideograph.
         '\u{fe00}'..='\u{fe0f}' => {

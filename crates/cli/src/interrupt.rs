@@ -31,6 +31,8 @@ pub(crate) fn instead(call: impl FnOnce() + Send + 'static) -> io::Result<()> {
 
 /// Has this called whenever a signal comes. To be set up before other threads are started, as above.
 pub(crate) fn whenever(signal: libc::c_int, call: impl Fn() + Send + 'static) -> io::Result<()> {
+    // Its thread is none that those which ask for the end would end.
+    kept_back(&ASKS)?;
     let set = kept_back(&[signal])?;
     thread::Builder::new().name("signal".to_owned()).spawn(move || {
         let mut signal = 0;

@@ -283,7 +283,14 @@ impl Asked {
 
     /// All that the call is given and what it would change.
     pub(crate) fn whole(&self) -> String {
-        [self.given.as_str(), self.diff.as_deref().unwrap_or_default()].concat()
+        let mut text = [self.given.as_str(), self.diff.as_deref().unwrap_or_default()].concat();
+        if let Some(exception) = &self.exception {
+            text.push_str(
+                "\nA yes as a rule would change the policy, and is asked about once more:\n",
+            );
+            text.push_str(exception);
+        }
+        text
     }
 
     /// The question for people, with so many lines of the change.

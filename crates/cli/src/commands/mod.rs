@@ -51,6 +51,7 @@ use crate::output::Output;
 use crate::place::Place;
 use crate::policy_source::{PolicyHome, PolicySource};
 use crate::settings::Settings;
+use crate::shell::Wanted;
 
 /// Does what was asked; gives the exit code.
 pub(crate) fn run(
@@ -66,11 +67,9 @@ pub(crate) fn run(
             tell_storage(&Storage::of(&place.layout(), &retention(&settings))?, output);
             run::run(&place, environment, settings, &args, &stop)?
         }
-        Command::Talk(args) => {
-            let place = place()?;
-            let settings = Settings::load(&place, environment)?;
-            tell_storage(&Storage::of(&place.layout(), &retention(&settings))?, output);
-            crate::shell::run(place, environment, settings, &args, output)?
+        Command::Talk(args) => talk(place()?, environment, Wanted::of_task(&args), output)?,
+        Command::Chat(args) if args.is_talk() => {
+            talk(place()?, environment, Wanted::of_chat(&args), output)?
         }
         Command::Chat(args) => {
             let stop = Stop::listen()?;
@@ -126,6 +125,17 @@ pub(crate) fn run(
     };
     output.flush()?;
     Ok(code)
+}
+
+fn talk(
+    place: Place,
+    environment: &'static Environment,
+    wanted: Wanted<'_>,
+    output: &mut Output,
+) -> Result<u8, CliError> {
+    let settings = Settings::load(&place, environment)?;
+    tell_storage(&Storage::of(&place.layout(), &retention(&settings))?, output);
+    crate::shell::run(place, environment, settings, wanted, output)
 }
 
 fn config(

@@ -12,7 +12,7 @@ mod status;
 use fluffy_base::SessionId;
 
 pub(crate) use self::list::{listed, meant};
-pub(crate) use self::show::shown;
+pub(crate) use self::status::{granted, told};
 use crate::args::{ResumeArgs, SessionCommand};
 use crate::client::{Follower, Link, Watched};
 use crate::commands::run::{Caps, Manner, Stage, said, watched};

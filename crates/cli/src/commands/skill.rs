@@ -193,7 +193,9 @@ pub(crate) fn handed(
 pub(crate) fn trusted(place: &Place) -> Result<Vec<(String, String)>, CliError> {
     let Some(shelf) = look(place)? else { return Ok(Vec::new()) };
     let listed = shelf.skills()?.into_iter().filter(|it| it.standing == Standing::Trusted);
-    Ok(listed.map(|it| (it.name.to_string(), Excerpt::new(&it.description, 80).to_string())).collect())
+    Ok(listed
+        .map(|it| (it.name.to_string(), Excerpt::new(&it.description, 80).to_string()))
+        .collect())
 }
 
 /// All skills, a line each.

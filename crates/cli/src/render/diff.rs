@@ -116,7 +116,8 @@ mod tests {
             assert_eq!(read, "+harmless()evil()");
             assert!(view.rows.iter().all(|row| row.width() < 200));
         }
-        let view = DiffView::of(&line, 10, &Look { colour: false, screen: Some(Screen::Columns(40)) });
+        let view =
+            DiffView::of(&line, 10, &Look { colour: false, screen: Some(Screen::Columns(40)) });
         assert!(view.left_out > 100, "or it is said that there is more");
     }
 }

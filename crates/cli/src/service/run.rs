@@ -150,11 +150,6 @@ impl Run {
         at_work.as_deref().map(act)
     }
 
-    /// The session that it works on, where it is known.
-    pub(crate) fn session(&self) -> Option<String> {
-        self.inside().session.clone()
-    }
-
     /// The question that waits for an answer, if one does.
     pub(crate) fn open_question(&self) -> Option<OpenQuestion> {
         let inside = self.inside();

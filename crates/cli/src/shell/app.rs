@@ -16,7 +16,7 @@ use std::sync::mpsc::Sender;
 
 use crossterm::event::Event as Input;
 use fluffy_base::{Clock, Event};
-use fluffy_workflow::Mode;
+use fluffy_workflow::{Access, Mode};
 
 use self::asking::Open;
 use self::telling::{Status, Teller, Under};
@@ -27,7 +27,7 @@ use super::surface::{Pager, Stage};
 use crate::explain::{CliError, Explained};
 use crate::render::{Look, Screen};
 use crate::review::{Asked, Reply};
-use crate::wire::{Act, End};
+use crate::wire::{Act, ChatWork, End};
 
 /// How long a question is on the screen before a key answers it.
 const SEEN_MS: u64 = 400;
@@ -46,6 +46,8 @@ pub(crate) enum Message {
     Asked(Box<Asked>, Sender<Reply>),
     /// The work came to its end.
     Ended(Result<Box<End>, CliError>),
+    /// Something was done to the session that is under way.
+    Steered(Act, Result<Vec<u8>, CliError>),
     /// What was looked up is there.
     Found(Result<Vec<String>, CliError>),
     /// What there is to be named.
@@ -59,10 +61,15 @@ pub(crate) enum Message {
 /// Something that is to be done.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// A message becomes work.
-    Begin { text: String, mode: Mode, pins: Vec<String> },
+    /// A message, or a yes or no to what the conversation asked, becomes work.
+    Turn(ChatWork),
+    /// Something is done to the session that is under way.
+    Steer(Act),
     /// Something is done to the session.
-    Act { session: Option<String>, act: Act },
+    Act {
+        session: Option<String>,
+        act: Act,
+    },
     /// Something is looked up.
     Look(Lookup),
     /// What is under way is ended.
@@ -76,6 +83,7 @@ pub(crate) enum Effect {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Lookup {
     Status(Option<String>),
+    Grants(Option<String>),
     Skills,
     Sessions,
 }
@@ -85,6 +93,7 @@ pub(crate) struct Setup {
     pub(crate) size: (usize, usize),
     pub(crate) colour: bool,
     pub(crate) mode: Mode,
+    pub(crate) access: Access,
     pub(crate) pins: Vec<String>,
     pub(crate) history: History,
     pub(crate) clock: Arc<dyn Clock>,
@@ -105,6 +114,7 @@ pub(crate) struct App {
     open: Option<Open>,
     waiting: VecDeque<String>,
     mode: Mode,
+    access: Access,
     pins: Vec<String>,
     session: Option<String>,
     verbose: bool,
@@ -132,6 +142,7 @@ impl App {
             open: None,
             waiting: VecDeque::new(),
             mode: setup.mode,
+            access: setup.access,
             pins: setup.pins,
             session: None,
             verbose: false,
@@ -146,11 +157,15 @@ impl App {
         match message {
             Message::Input(Input::Key(key)) => self.key(key),
             Message::Input(Input::Paste(text)) => self.paste(&text),
-            Message::Input(Input::Resize(width, height)) => self.resize(width.into(), height.into()),
+            Message::Input(Input::Resize(width, height)) => {
+                self.resize(width.into(), height.into())
+            }
             Message::Input(_) => {}
             Message::Told(event) => self.told(event),
             Message::Asked(asked, reply) => self.asked(*asked, reply),
             Message::Ended(end) => self.ended(end),
+            Message::Steered(act, Ok(shown)) => self.acted(Some(&act), &shown),
+            Message::Steered(_, Err(error)) => self.fail(&error),
             Message::Found(found) => self.found(found),
             Message::Words(words) => self.words = words,
             Message::Resumed => {}

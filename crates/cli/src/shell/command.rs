@@ -23,7 +23,10 @@ pub(crate) enum Verb {
     Diff,
     Skills,
     Cost,
+    Grants,
     Sessions,
+    /// What the conversation itself answers.
+    Conversation,
     New,
     Clear,
     Quit,
@@ -54,7 +57,7 @@ const fn plain(verb: Verb, name: &'static str, help: &'static str) -> Slash {
 
 /// All of them, in the order in which they are listed.
 pub(crate) const COMMANDS: &[Slash] = &[
-    plain(Verb::Strict, "strict", "tests first; for this session and those that follow"),
+    plain(Verb::Strict, "strict", "tests first; for the session and what follows"),
     plain(Verb::Explore, "explore", "code without tests first, paid for by the coverage budget"),
     plain(Verb::Debug, "debug", "code without tests, for looking into something; is reviewed"),
     plain(Verb::Status, "status", "where the session stands, what it has done, who drives it"),
@@ -75,13 +78,30 @@ pub(crate) const COMMANDS: &[Slash] = &[
         argument: "[PATH]",
         help: "keep a file before the model's eyes from the next message on; without a path, list them",
     },
+    Slash {
+        verb: Verb::Grants,
+        name: "grants",
+        takes: Takes::Words,
+        argument: "[NUMBER]",
+        help: "what you agreed to for the whole session; with a number, take that one back",
+    },
     plain(Verb::Diff, "diff", "page through what the session would change"),
     plain(Verb::Undo, "undo", "take the session's last step back"),
     plain(Verb::Cancel, "cancel", "end what is under way; messages that wait are given up"),
     plain(Verb::Skills, "skills", "the project's skills"),
+    plain(Verb::Conversation, "anchors", "what \"that\" and \"it\" can mean now"),
+    plain(Verb::Conversation, "history", "what was said and done in this conversation"),
     plain(Verb::Sessions, "sessions", "the project's last sessions"),
-    plain(Verb::Verbose, "verbose", "show more, or less again: tokens of every turn, entries of the ledger"),
-    plain(Verb::New, "new", "leave the session behind; the next message begins another"),
+    plain(
+        Verb::Verbose,
+        "verbose",
+        "show more, or less again: tokens of every turn, entries of the ledger",
+    ),
+    plain(
+        Verb::New,
+        "new",
+        "forget what was said and leave the session behind; the next message begins another",
+    ),
     plain(Verb::Clear, "clear", "clear the screen"),
     plain(Verb::Help, "help", "this list, and the keys"),
     plain(Verb::Quit, "quit", "leave; what is under way is ended"),
@@ -136,7 +156,10 @@ pub(crate) fn parse(line: &str) -> Result<Typed<'_>, Misread> {
             Some(near) => format!("did you mean /{near}? /help lists all commands"),
             None => "/help lists all commands".to_owned(),
         };
-        return Err(Misread { why: format!("there is no command `/{}`", Excerpt::new(name, 40)), fix });
+        return Err(Misread {
+            why: format!("there is no command `/{}`", Excerpt::new(name, 40)),
+            fix,
+        });
     };
     if slash.takes == Takes::Nothing && !argument.is_empty() {
         let why = format!("/{name} takes nothing behind it");
@@ -175,7 +198,7 @@ mod tests {
         }
         let asked = [
             "strict", "explore", "debug", "status", "budget", "approve", "reject", "pin", "cancel",
-            "verbose", "help", "undo", "diff", "skills", "cost", "new", "quit",
+            "verbose", "help", "undo", "diff", "skills", "cost", "grants", "new", "quit",
         ];
         for name in asked {
             assert!(COMMANDS.iter().any(|slash| slash.name == name), "{name}");
@@ -195,7 +218,9 @@ mod tests {
     #[test]
     fn a_path_at_the_beginning_of_a_message_is_no_command() {
         assert!(is_command("/help") && is_command("/nonsense now"));
-        assert!(!is_command("/etc/hosts is wrong") && !is_command("a /help") && !is_command("/a\nb"));
+        assert!(
+            !is_command("/etc/hosts is wrong") && !is_command("a /help") && !is_command("/a\nb")
+        );
     }
 
     #[test]

@@ -120,7 +120,8 @@ pub(crate) fn files_of(project: &Path) -> Vec<String> {
         }
         let path = entry.path().strip_prefix(project).ok().and_then(Path::to_str);
         // A name that would have to be written otherwise than it is cannot be typed either.
-        let path = path.filter(|path| !path.contains(char::is_whitespace) && sanitised(path) == *path);
+        let path =
+            path.filter(|path| !path.contains(char::is_whitespace) && sanitised(path) == *path);
         files.extend(path.map(str::to_owned));
         if files.len() >= MOST_FILES {
             break;
@@ -157,7 +158,10 @@ mod tests {
         assert_eq!(offered("/undo te"), Vec::<String>::new());
         assert_eq!(offered(""), Vec::<String>::new());
         assert_eq!(common(&words().complete("@src/", 5).words), "@src/");
-        assert_eq!(common(&[("äb".to_owned(), String::new()), ("äc".to_owned(), String::new())]), "ä");
+        assert_eq!(
+            common(&[("äb".to_owned(), String::new()), ("äc".to_owned(), String::new())]),
+            "ä"
+        );
     }
 
     #[test]
@@ -167,7 +171,14 @@ mod tests {
         let file = |path: &str| {
             let path = dir.path().join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            drop(std::fs::OpenOptions::new().write(true).create(true).truncate(true).open(&path).unwrap());
+            drop(
+                std::fs::OpenOptions::new()
+                    .write(true)
+                    .create(true)
+                    .truncate(true)
+                    .open(&path)
+                    .unwrap(),
+            );
             path
         };
         for path in ["src/a.rs", "target/big", "b c.txt", "d\u{1b}.txt", "e.txt"] {
@@ -176,7 +187,14 @@ mod tests {
         use std::io::Write as _;
         let mut ignore = std::fs::OpenOptions::new().write(true).open(file(".gitignore")).unwrap();
         ignore.write_all(b"target/\n").unwrap();
-        drop(std::fs::OpenOptions::new().write(true).create(true).truncate(false).open(outside.path().join("secret")).unwrap());
+        drop(
+            std::fs::OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(outside.path().join("secret"))
+                .unwrap(),
+        );
         std::os::unix::fs::symlink(outside.path(), dir.path().join("out")).unwrap();
         std::os::unix::fs::symlink(outside.path().join("secret"), dir.path().join("link")).unwrap();
         assert_eq!(files_of(dir.path()), ["e.txt", "src/a.rs"]);

@@ -1,24 +1,25 @@
 //! What the conversation has done: every piece of work on a thread of its own, told through one channel.
 
 use std::sync::mpsc::{SyncSender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use fluffy_base::{Event, Observer};
-use fluffy_workflow::{Access, Mode};
 
 use super::app::{Lookup, Message};
 use super::complete::{Words, files_of};
-use crate::client::{Follower, Link, Watched};
+use crate::client::{Follower, Line, Link, Reach, Watched};
+use crate::commands::chat::submission;
 use crate::commands::run::Caps;
 use crate::commands::session;
-use crate::commands::skill::{handed, trusted};
+use crate::commands::skill::trusted;
 use crate::environment::Environment;
 use crate::explain::CliError;
 use crate::interrupt::{How, Stop};
 use crate::place::Place;
 use crate::providers::Choice;
 use crate::review::{Answers, Asked, Reply};
-use crate::wire::{Act, Driver, End, Handed, Submission, Surroundings, Work};
+use crate::wire::{Act, ChatWork, Handed, Submission, Surroundings, Work};
 
 /// How many sessions are listed.
 const SESSIONS: usize = 20;
@@ -35,7 +36,6 @@ pub(crate) struct Home {
 pub(crate) struct Manner {
     pub(crate) choice: Choice,
     pub(crate) caps: Caps,
-    pub(crate) access: Access,
 }
 
 /// Starts pieces of work.
@@ -43,26 +43,38 @@ pub(crate) struct Hands {
     home: Home,
     manner: Manner,
     post: SyncSender<Message>,
+    /// The way to the kernel. It is one for the whole conversation, which is remembered by it.
+    link: &'static Link<'static>,
+    /// The connection between two pieces of work: as long as there is one, the kernel remembers.
+    kept: Arc<Mutex<Option<Line>>>,
     /// Ends what is under way.
     stop: Stop,
-}
-
-/// A message as it was sent.
-pub(crate) struct Sent {
-    pub(crate) text: String,
-    pub(crate) mode: Mode,
-    pub(crate) pins: Vec<String>,
+    /// Reaches it.
+    reach: Reach,
 }
 
 impl Hands {
     pub(crate) fn new(home: Home, manner: Manner, post: SyncSender<Message>) -> Self {
-        Self { home, manner, post, stop: Stop::default() }
+        // As its home, it is needed as long as the program runs.
+        let link: &'static Link<'static> =
+            Box::leak(Box::new(Link::new(home.place, home.environment)));
+        let (stop, reach) = (Stop::default(), Reach::default());
+        Self { home, manner, post, link, kept: Arc::default(), stop, reach }
     }
 
-    /// Has a message worked on.
-    pub(crate) fn begin(&mut self, sent: Sent) {
-        let (home, manner) = (self.home, self.manner.clone());
-        self.start(move || home.submission(sent, &manner));
+    /// Has a turn of the conversation carried out: the one place where a message becomes work.
+    pub(crate) fn turn(&mut self, work: ChatWork) {
+        let (Home { place, environment }, manner) = (self.home, self.manner.clone());
+        self.start(move || submission(place, environment, &manner.choice, manner.caps, work));
+    }
+
+    /// Does something to the session that is under way.
+    pub(crate) fn steer(&self, act: Act) {
+        let reach = self.reach.clone();
+        self.spawn("steer", move |post| {
+            let shown = reach.steer(act.clone());
+            let _gone = post.send(Message::Steered(act, shown));
+        });
     }
 
     /// Has something done to a session, the last one where none is named.
@@ -101,10 +113,18 @@ impl Hands {
     }
 
     fn start(&mut self, work: impl FnOnce() -> Result<Submission, CliError> + Send + 'static) {
-        self.stop = Stop::default();
-        let (home, stop) = (self.home, self.stop.clone());
+        (self.stop, self.reach) = (Stop::default(), Reach::default());
+        let (link, stop, reach) = (self.link, self.stop.clone(), self.reach.clone());
+        let kept = Arc::clone(&self.kept);
         self.spawn("work", move |post| {
-            let end = work().and_then(|submission| home.carry_out(submission, &post, &stop));
+            let carry_out = |submission| {
+                let told = Post(post.clone());
+                let watched = Watched { observer: &told, reviewer: &told, stop: &stop };
+                Follower::new(link, watched).reached_by(&reach).carry_out(submission)
+            };
+            let end = work().and_then(carry_out);
+            // Where there is no kernel any more, there is nothing to be remembered.
+            *kept.lock().unwrap_or_else(PoisonError::into_inner) = link.existing().ok().flatten();
             let _gone = post.send(Message::Ended(end.map(Box::new)));
         });
     }
@@ -119,42 +139,29 @@ impl Hands {
 }
 
 impl Home {
-    /// Where a message becomes work.
-    fn submission(self, sent: Sent, manner: &Manner) -> Result<Submission, CliError> {
-        let model = manner.choice.settle(self.environment)?;
-        let Sent { text, mode, pins } = sent;
-        let work = Work::Begin { task: text, mode, access: manner.access, pins };
-        let driver = Some(Driver { model, caps: manner.caps });
-        let handed = handed(self.place, self.environment, None)?;
-        Ok(Submission { work, driver, handed, surroundings: Surroundings::of(self.environment) })
-    }
-
     /// What a person does without a model.
     fn personal(self, work: Work) -> Submission {
         let surroundings = Surroundings::of(self.environment);
         Submission { work, driver: None, handed: Handed::default(), surroundings }
     }
 
-    fn carry_out(
-        self,
-        submission: Submission,
-        post: &SyncSender<Message>,
-        stop: &Stop,
-    ) -> Result<End, CliError> {
-        let (observer, reviewer) = (Post(post.clone()), Post(post.clone()));
-        let link = Link::new(self.place, self.environment);
-        let watched = Watched { observer: &observer, reviewer: &reviewer, stop };
-        Follower::new(&link, watched).carry_out(submission)
-    }
-
     /// What was looked up, in lines.
     pub(crate) fn found(self, lookup: &Lookup) -> Result<Vec<String>, CliError> {
         match lookup {
-            Lookup::Status(session) => session::shown(self.place, session.as_deref()),
+            Lookup::Status(session) => {
+                session::told(self.place, self.environment, session.as_deref())
+            }
+            Lookup::Grants(session) => {
+                session::granted(self.place, self.environment, session.as_deref())
+            }
             Lookup::Sessions => session::listed(self.place, SESSIONS),
             Lookup::Skills => {
                 let skills = crate::commands::skill::listed(self.place)?;
-                Ok(if skills.is_empty() { vec!["there are no skills yet".to_owned()] } else { skills })
+                Ok(if skills.is_empty() {
+                    vec!["there are no skills yet".to_owned()]
+                } else {
+                    skills
+                })
             }
         }
     }

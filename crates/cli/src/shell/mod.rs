@@ -24,16 +24,16 @@ use std::time::Duration;
 
 use crossterm::event::{Event as Input, read};
 use fluffy_base::SystemClock;
-use fluffy_workflow::Access;
+use fluffy_workflow::{Access, Mode};
 
 pub(crate) use self::command::manual;
 
 use self::app::{App, Effect, Message, Setup, TICK_MS};
-use self::hands::{Hands, Home, Manner, Sent};
+use self::hands::{Hands, Home, Manner};
 use self::history::History;
 use self::surface::Screen;
 use self::tty::{Tty, write};
-use crate::args::TaskArgs;
+use crate::args::{CapArgs, ChatArgs, ModeName, TaskArgs};
 use crate::commands::run::Caps;
 use crate::environment::Environment;
 use crate::explain::{CliError, DONE};
@@ -50,38 +50,76 @@ const AT_ONCE: usize = 256;
 /// How long what is under way may take to end when the person leaves.
 const FAREWELL: Duration = Duration::from_secs(3);
 
+/// What was typed with the command.
+pub(crate) struct Wanted<'a> {
+    pub(crate) provider: Option<&'a str>,
+    pub(crate) model: Option<&'a str>,
+    pub(crate) mode: Option<Mode>,
+    pub(crate) access: Access,
+    pub(crate) pins: &'a [String],
+    pub(crate) caps: &'a CapArgs,
+}
+
+impl<'a> Wanted<'a> {
+    /// What `fluffy` was given, without a task.
+    pub(crate) fn of_task(args: &'a TaskArgs) -> Self {
+        Self {
+            provider: args.provider.as_deref(),
+            model: args.model.as_deref(),
+            mode: args.mode.map(ModeName::mode),
+            access: if args.read_only { Access::ReadOnly } else { Access::Write },
+            pins: &args.pins,
+            caps: &args.caps,
+        }
+    }
+
+    /// What `fluffy chat` was given, without a message.
+    pub(crate) fn of_chat(args: &'a ChatArgs) -> Self {
+        Self {
+            provider: args.provider.as_deref(),
+            model: args.model.as_deref(),
+            mode: None,
+            access: Access::Write,
+            pins: &[],
+            caps: &args.caps,
+        }
+    }
+}
+
 /// Begins a conversation, and gives the exit code when it is over.
 pub(crate) fn run(
     place: Place,
     environment: &'static Environment,
     settings: Settings,
-    args: &TaskArgs,
+    wanted: Wanted<'_>,
     output: &mut Output,
 ) -> Result<u8, CliError> {
-    let choice = Choice::typed(args.provider.as_deref(), args.model.as_deref())?;
-    let settings = settings.typed("mode", args.mode.map(|mode| mode.mode().name()))?;
+    let choice = Choice::typed(wanted.provider, wanted.model)?;
+    let settings = settings.typed("mode", wanted.mode.map(Mode::name))?;
     let mode = settings.mode(false)?;
-    let caps = Caps::of(&args.caps, settings)?;
-    let access = if args.read_only { Access::ReadOnly } else { Access::Write };
-    let manner = Manner { choice, caps, access };
+    let caps = Caps::of(wanted.caps, settings)?;
+    let (access, pins) = (wanted.access, wanted.pins.to_vec());
+    let manner = Manner { choice, caps };
     // It is needed as long as the program runs, by threads that nobody waits for.
     let place: &'static Place = Box::leak(Box::new(place));
     let home = Home { place, environment };
     if environment.dumb_terminal || !io::stdout().is_terminal() {
-        return plain::run(home, manner, (mode, args.pins.clone()), output);
+        return plain::run(home, manner, plain::Task { mode, access, pins }, output);
     }
     let (post, messages) = sync_channel(QUEUE);
     listen_for_signals(&post)?;
     private_directory(place.layout().dir())?;
     let history = History::load(place.layout().dir().join("history"));
-    let size = crossterm::terminal::size().map_or((80, 24), |(width, height)| (width.into(), height.into()));
+    let size = crossterm::terminal::size()
+        .map_or((80, 24), |(width, height)| (width.into(), height.into()));
     let tty = Tty::enter()?;
     listen_for_keys(post.clone())?;
     let setup = Setup {
         size,
         colour: !environment.no_color,
         mode,
-        pins: args.pins.clone(),
+        access,
+        pins,
         history,
         clock: Arc::new(SystemClock),
     };
@@ -128,7 +166,8 @@ struct Shell {
 impl Shell {
     fn greet(&mut self) {
         let version = env!("CARGO_PKG_VERSION");
-        self.app.greet(&format!("fluffy {version}  what is to be done? /help lists commands and keys"));
+        self.app
+            .greet(&format!("fluffy {version}  what is to be done? /help lists commands and keys"));
         self.hands.gather();
     }
 
@@ -176,7 +215,8 @@ impl Shell {
         }
         for effect in effects {
             match effect {
-                Effect::Begin { text, mode, pins } => self.hands.begin(Sent { text, mode, pins }),
+                Effect::Turn(work) => self.hands.turn(work),
+                Effect::Steer(act) => self.hands.steer(act),
                 Effect::Act { session, act } => self.hands.act(session, act),
                 Effect::Look(lookup) => self.hands.look(lookup),
                 Effect::Cancel => self.hands.cancel(),

@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 
 use fluffy_base::is_blank;
-use fluffy_workflow::Mode;
+use fluffy_workflow::{Access, Mode};
 
 use super::app::Lookup;
 use super::command::{Misread, Verb, is_command, manual, parse};
@@ -27,11 +27,17 @@ enum Next {
     Leave,
 }
 
+/// How messages are worked on.
+pub(super) struct Task {
+    pub(super) mode: Mode,
+    pub(super) access: Access,
+    pub(super) pins: Vec<String>,
+}
+
 struct Plain<'a> {
     home: Home,
     manner: Manner,
-    mode: Mode,
-    pins: Vec<String>,
+    task: Task,
     output: &'a mut Output,
     stop: Stop,
 }
@@ -40,11 +46,11 @@ struct Plain<'a> {
 pub(super) fn run(
     home: Home,
     manner: Manner,
-    (mode, pins): (Mode, Vec<String>),
+    task: Task,
     output: &mut Output,
 ) -> Result<u8, CliError> {
     let stop = Stop::listen()?;
-    let mut plain = Plain { home, manner, mode, pins, output, stop };
+    let mut plain = Plain { home, manner, task, output, stop };
     let mut input = io::stdin().lock();
     loop {
         plain.output.flush()?;
@@ -84,8 +90,9 @@ impl Plain<'_> {
     }
 
     fn send(&mut self, text: &str) -> Result<(), CliError> {
-        let Manner { choice, caps, access } = self.manner.clone();
-        let (mode, pins) = (self.mode, self.pins.clone());
+        let Manner { choice, caps } = self.manner.clone();
+        let Task { mode, access, .. } = self.task;
+        let pins = self.task.pins.clone();
         let request = RunRequest { task: text.to_owned(), mode, access, pins, choice, caps };
         let (place, environment) = (self.home.place, self.home.environment);
         let manner = run::Manner { json: false, said: Said::Nothing, stage: Stage::Stderr };
@@ -108,12 +115,19 @@ impl Plain<'_> {
             Verb::Undo => self.act(Act::Undo)?,
             Verb::Diff => self.act(Act::Diff)?,
             Verb::Pin => {
-                self.pins.extend(Some(argument.to_owned()).filter(|path| !path.is_empty()));
-                self.output.line(inert(&format!("pinned: {}", self.pins.join(", "))))?;
+                let pins = &mut self.task.pins;
+                pins.extend(Some(argument.to_owned()).filter(|path| !path.is_empty()));
+                self.output.line(inert(&format!("pinned: {}", pins.join(", "))))?;
             }
-            Verb::New => self.pins.clear(),
+            Verb::New => self.task.pins.clear(),
+            Verb::Grants => self.look(&Lookup::Grants(None))?,
             Verb::Help => self.output.line(manual())?,
-            Verb::Approve | Verb::Reject | Verb::Cancel | Verb::Verbose | Verb::Clear => {
+            Verb::Approve
+            | Verb::Reject
+            | Verb::Cancel
+            | Verb::Verbose
+            | Verb::Conversation
+            | Verb::Clear => {
                 self.output.notice("this terminal cannot do that: questions are answered when they are asked, and Ctrl-C ends what is under way");
             }
         }
@@ -121,7 +135,7 @@ impl Plain<'_> {
     }
 
     fn set_mode(&mut self, mode: Mode) -> Result<(), CliError> {
-        self.mode = mode;
+        self.task.mode = mode;
         self.output.line(format!("your messages will be worked on in {mode} mode"))
     }
 

@@ -43,7 +43,8 @@ pub(super) fn run(
 pub(crate) fn listed(place: &Place, most: usize) -> Result<Vec<String>, CliError> {
     let kept = known(place, most)?.into_iter().filter(|session| session.archived_ms.is_none());
     let line = |SessionSummary { id, started_ms, task, standing, .. }| {
-        let own: String = id.split_once('-').map_or(id.as_str(), |(_, own)| own).chars().take(8).collect();
+        let own: String =
+            id.split_once('-').map_or(id.as_str(), |(_, own)| own).chars().take(8).collect();
         let when = time::show(started_ms);
         format!("{own}  {when}  {standing:<13} {}", Excerpt::new(&task, SHOWN))
     };

@@ -33,12 +33,6 @@ pub(super) fn run(
     Ok(DONE)
 }
 
-/// What is told of a session, the last one where none is named, a line each.
-pub(crate) fn shown(place: &Place, id: Option<&str>) -> Result<Vec<String>, CliError> {
-    let shown = Shown::of(place, meant(place, id)?)?;
-    Ok(shown.lines().into_iter().map(|(name, text)| format!("{name:<7} {text}")).collect())
-}
-
 /// A session and what is told of it.
 struct Shown {
     id: SessionId,

@@ -5,8 +5,7 @@ use fluffy_workflow::Mode;
 
 use super::{App, Effect, Lookup};
 use crate::shell::command::{COMMANDS, KEYS, Misread, Verb, is_command, parse};
-use crate::shell::surface::{Style, columns, cut, painted};
-use crate::wire::Act;
+use crate::wire::{Act, ChatWork, Say};
 
 /// How many files are pinned at the most.
 const MAX_PINS: usize = 32;
@@ -25,8 +24,8 @@ impl App {
         self.stage.typed(text.trim());
         match parse(&text) {
             Ok(typed) => {
-                let argument = typed.argument.to_owned();
-                self.command(typed.verb, &argument);
+                let (verb, argument) = (typed.verb, typed.argument.to_owned());
+                self.command(verb, &argument, text.trim());
             }
             Err(Misread { why, fix }) => self.stage.tell_error("this is no command", &why, &fix),
         }
@@ -35,12 +34,26 @@ impl App {
     /// A message becomes work.
     pub(super) fn send(&mut self, text: String) {
         self.stage.typed(&text);
-        self.begins("waiting for the model", None);
-        let (mode, pins) = (self.mode, self.pins.clone());
-        self.effects.push(Effect::Begin { text, mode, pins });
+        self.turn(text);
     }
 
-    fn command(&mut self, verb: Verb, argument: &str) {
+    /// Hands what was typed to the conversation.
+    fn turn(&mut self, text: String) {
+        let answers = self.answers();
+        self.begins("waiting for the model", None);
+        self.effects.push(Effect::Turn(ChatWork::Say(Box::new(Say {
+            text,
+            answers,
+            confirmed: false,
+            verbose: self.verbose,
+            mode: self.mode,
+            access: self.access,
+            pins: self.pins.clone(),
+            no_model: None,
+        }))));
+    }
+
+    fn command(&mut self, verb: Verb, argument: &str, typed: &str) {
         match verb {
             Verb::Strict => self.set_mode(Mode::Strict),
             Verb::Explore => self.set_mode(Mode::Explore),
@@ -51,8 +64,10 @@ impl App {
             Verb::Budget => self.act("measuring the coverage", Act::Budget),
             Verb::Undo => self.act("taking the last step back", Act::Undo),
             Verb::Diff => self.act("comparing", Act::Diff),
-            Verb::Approve => self.answer_by_command(true),
-            Verb::Reject => self.answer_by_command(false),
+            Verb::Grants => self.grants(argument),
+            Verb::Conversation => self.ask_conversation(typed),
+            Verb::Approve => self.answer_by_command(true, ""),
+            Verb::Reject => self.answer_by_command(false, argument),
             Verb::Pin => self.pin(argument),
             Verb::Cancel => self.cancel(),
             Verb::Verbose => {
@@ -74,16 +89,17 @@ impl App {
     /// The mode of what follows; of the session, too, which its rules have a word in.
     fn set_mode(&mut self, mode: Mode) {
         self.mode = mode;
-        if self.session.is_some() && !self.is_busy() {
-            self.act("setting the mode", Act::Mode(mode));
-        } else {
-            let when = if self.is_busy() { "the next message" } else { "your messages" };
-            self.stage.tell_text(&format!("{when} will be worked on in {mode} mode"));
+        if self.session.is_some() {
+            return self.act("setting the mode", Act::Mode(mode));
         }
+        self.stage.tell_text(&format!("your messages will be worked on in {mode} mode"));
         self.status.set_mode(mode);
     }
 
     fn act(&mut self, what: &str, act: Act) {
+        if self.is_busy() && act.fits_while_under_way() {
+            return self.effects.push(Effect::Steer(act));
+        }
         if self.is_busy() {
             let fix = "wait for its end, or end it with Ctrl-C";
             return self.stage.tell_error("not now", "something is under way", fix);
@@ -92,8 +108,30 @@ impl App {
             let fix = "send a message first; for earlier sessions there is: fluffy session";
             return self.stage.tell_error("there is no session yet", "nothing was asked for", fix);
         }
-        self.begins(what, Some(act));
+        self.begins(what, Some(act.clone()));
         self.effects.push(Effect::Act { session: self.session.clone(), act });
+    }
+
+    /// Lists what was agreed to for the whole session, or takes one back.
+    fn grants(&mut self, number: &str) {
+        let number = number.trim_start_matches('#');
+        match (number.is_empty(), number.parse()) {
+            (true, _) => self.effects.push(Effect::Look(Lookup::Grants(self.session.clone()))),
+            (false, Ok(number)) => self.act("taking it back", Act::Revoke(number)),
+            (false, Err(_)) => {
+                let fix = "/grants lists them with their numbers";
+                self.stage.tell_error("nothing is taken back", "that is no number", fix);
+            }
+        }
+    }
+
+    /// What the conversation itself answers, in the kernel's process.
+    fn ask_conversation(&mut self, typed: &str) {
+        if self.is_busy() {
+            let fix = "wait for its end, or end it with Ctrl-C";
+            return self.stage.tell_error("not now", "something is under way", fix);
+        }
+        self.turn(typed.to_owned());
     }
 
     /// Keeps a file before the model's eyes. Whether it may be read is the kernel's business.
@@ -115,12 +153,22 @@ impl App {
                 if !self.pins.contains(&path) {
                     self.pins.push(path.clone());
                 }
-                let text = format!("{} is before the model's eyes from the next message on", Excerpt::new(&path, 200));
+                if self.session.is_some() {
+                    return self.act("pinning it", Act::Pin(path));
+                }
+                let text = format!(
+                    "{} is before the model's eyes from the next message on",
+                    Excerpt::new(&path, 200)
+                );
                 self.stage.tell_text(&text);
             }
             Err(error) => {
                 let fix = "name a file by its path from the project's root";
-                self.stage.tell_error("it is not pinned", &Excerpt::new(&error.to_string(), 300).to_string(), fix);
+                self.stage.tell_error(
+                    "it is not pinned",
+                    &Excerpt::new(&error.to_string(), 300).to_string(),
+                    fix,
+                );
             }
         }
     }
@@ -152,25 +200,18 @@ impl App {
         self.session = None;
         self.pins.clear();
         self.status.forget();
-        self.stage.tell("the next message begins another session");
+        self.turn("/forget".to_owned());
     }
 
     fn help(&mut self) {
-        let colour = self.stage.colour();
-        let width = self.stage.told_width().saturating_sub(1);
         let rows = COMMANDS.iter().map(|slash| (slash.usage(), slash.help));
         let keys = KEYS.iter().map(|(key, help)| ((*key).to_owned(), *help));
-        let all: Vec<(String, &str)> = rows.chain(keys).collect();
-        for (number, (name, help)) in all.into_iter().enumerate() {
-            if number == COMMANDS.len() {
-                self.stage.tell("");
-            }
-            let name = cut(&name, width);
-            let gap = " ".repeat(16_usize.saturating_sub(columns(&name)).max(1));
-            let rest = width.saturating_sub(columns(&name) + gap.len());
-            let help = if rest > 10 { cut(help, rest) } else { String::new() };
-            let name = painted(Style::STRONG, &name, colour);
-            self.stage.tell(format!("{name}{gap}{help}").trim_end());
+        for (name, help) in rows {
+            self.stage.tell_pair(&name, help);
+        }
+        self.stage.tell("");
+        for (name, help) in keys {
+            self.stage.tell_pair(&name, help);
         }
     }
 }

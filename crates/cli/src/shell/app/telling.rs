@@ -13,14 +13,12 @@ use crate::inert::inert;
 use crate::output::Tone;
 use crate::render::{Look, Parts, People, Used, duration, tone};
 use crate::shell::surface::{Style, painted};
-use crate::wire::{Act, Bytes, End};
+use crate::wire::{Act, Bytes, ChatReply, End, ReplyKind};
 
 /// What turns.
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 /// How much is shown of what something acts on, in characters.
 const SHOWN: usize = 200;
-/// From how many rows on an answer is paged.
-const PAGED: usize = 40;
 /// What a provider is called that plays a recorded model.
 const RECORDED: &str = "replay";
 
@@ -71,7 +69,8 @@ impl Teller {
 
     fn tell(&self, event: Event) -> Vec<String> {
         self.people.notice(event);
-        let bytes = std::mem::take(&mut *self.rows.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let bytes =
+            std::mem::take(&mut *self.rows.0.lock().unwrap_or_else(PoisonError::into_inner));
         let text = String::from_utf8_lossy(&bytes);
         text.lines().filter(|row| !row.trim().is_empty()).map(str::to_owned).collect()
     }
@@ -209,14 +208,20 @@ impl App {
         self.open = None;
         match end.map(|end| *end) {
             Ok(End::Task(outcome)) => self.task_ended(&outcome),
-            Ok(End::Done(Bytes(shown))) => self.acted(under.and_then(|under| under.act), &shown),
+            Ok(End::Done(Bytes(shown))) => {
+                self.acted(under.and_then(|under| under.act).as_ref(), &shown);
+            }
+            Ok(End::Chat(reply)) => self.replied(*reply),
             Ok(End::Skill(_)) => self.explain(&crate::explain::Explained::confused()),
             Ok(End::Error(explained)) => self.explain(&explained),
             Err(error) => self.fail(&error),
         }
         self.stage.settle();
         "idle".clone_into(&mut self.status.state);
-        if let Some(text) = self.waiting.pop_front() {
+        // What was sent before a question came was not said to it.
+        if self.open.is_none()
+            && let Some(text) = self.waiting.pop_front()
+        {
             self.send(text);
         }
     }
@@ -234,11 +239,39 @@ impl App {
         self.tell(event);
     }
 
-    fn acted(&mut self, act: Option<Act>, shown: &[u8]) {
+    /// What became of a turn of the conversation.
+    fn replied(&mut self, reply: ChatReply) {
+        if let Some(session) = &reply.session {
+            self.session = Some(session.clone());
+        }
+        if reply.verbose {
+            let trace = crate::commands::chat::shown(&reply);
+            trace.lines().for_each(|line| self.stage.tell_text(line));
+        }
+        if let Some(task) = &reply.task {
+            return self.task_ended(task);
+        }
+        if let (ReplyKind::Failed, Some(failure)) = (reply.kind, &reply.failure) {
+            return self.explain(failure);
+        }
+        if !reply.streamed {
+            self.stage.settle();
+            // Words of ours, with a stranger's words in them: shown as a stranger's.
+            self.stage.say(&reply.text);
+        }
+        self.stage.settle();
+        if let Some(pending) = reply.pending {
+            self.asked_before(pending.id);
+        }
+    }
+
+    pub(super) fn acted(&mut self, act: Option<&Act>, shown: &[u8]) {
         let text = String::from_utf8_lossy(shown);
         match act {
             Some(Act::Diff) if text.trim().is_empty() => self.stage.tell("nothing would change"),
-            Some(Act::Diff) if text.lines().count() > PAGED => self.page("diff", text.into_owned()),
+            Some(Act::Diff) if text.lines().count() > self.stage.size().1 / 2 => {
+                self.page("diff", text.into_owned())
+            }
             Some(Act::Diff) => {
                 let (rows, look) = (usize::MAX, look(&self.stage));
                 let view = crate::render::DiffView::of(&text, rows, &look);
@@ -276,8 +309,11 @@ impl App {
         };
         let frame = usize::try_from(now / super::TICK_MS).unwrap_or_default() % FRAMES.len();
         let frame = FRAMES.get(frame).copied().unwrap_or_default();
-        let time = duration(now.saturating_sub(since) / 1000 * 1000);
-        let time = if time == "0 ms" { String::new() } else { format!("  {time}") };
+        let time = match now.saturating_sub(since) / 1000 {
+            0 => String::new(),
+            seconds @ 1..60 => format!("  {seconds} s"),
+            seconds => format!("  {}", duration(seconds * 1000)),
+        };
         let hint = if under.is_cancelled { "" } else { "  Ctrl-C ends it" };
         let colour = self.stage.colour();
         let (width, _) = self.stage.size();

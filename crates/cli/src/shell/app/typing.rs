@@ -3,10 +3,9 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{App, Effect, TWICE_MS};
-use crate::review::Reply;
 use crate::shell::complete::common;
 use crate::shell::keys::{Action, Paged, action, paged};
-use crate::shell::surface::{Menu, Style, columns, cut, painted};
+use crate::shell::surface::{Menu, Style, cut, painted};
 
 /// How many messages that wait are shown.
 const WAITING_SHOWN: usize = 3;
@@ -92,7 +91,7 @@ impl App {
             Action::Submit => self.submit(),
             Action::Complete => self.complete(true),
             Action::CompleteBack => self.complete(false),
-            Action::Escape => {}
+            Action::Escape => self.word(false),
             Action::Search => self.begin_search(),
             Action::Clear => self.effects.push(Effect::Clear),
             Action::Interrupt => self.interrupt(),
@@ -101,7 +100,7 @@ impl App {
     }
 
     fn submit(&mut self) {
-        let wants_phrase = self.wants_phrase();
+        let wants_line = self.wants_line();
         let editor = &mut self.stage.editor;
         let slashes = editor.text().chars().rev().take_while(|c| *c == '\\').count();
         if slashes % 2 == 1 && editor.at() == editor.text().len() {
@@ -109,21 +108,23 @@ impl App {
             editor.insert("\n");
             return;
         }
-        if editor.text().trim().is_empty() && !wants_phrase {
+        if editor.text().trim().is_empty() && !wants_line {
             editor.take();
             return;
         }
         let text = self.stage.editor.take();
-        let text = text.trim_end();
-        if wants_phrase && !text.starts_with('/') {
-            let phrase = Some(text.trim().to_owned()).filter(|text| !text.is_empty());
-            return self.reply(Reply::Typed { yes: phrase.is_some(), phrase });
+        if let Some(text) = self.answered_by_line(text.trim_end().to_owned()) {
+            self.line(text);
         }
-        self.line(text.to_owned());
     }
 
     /// Ctrl-C: clears the line, or ends what is under way, or leaves if it is pressed twice.
     fn interrupt(&mut self) {
+        if self.is_wording() {
+            self.word(false);
+            drop(self.stage.editor.take());
+            return;
+        }
         if !self.stage.editor.is_empty() {
             self.history.rest();
             drop(self.stage.editor.take());
@@ -201,7 +202,8 @@ impl App {
         let editor = &self.stage.editor;
         let before = editor.text().get(..editor.at()).unwrap_or_default();
         let word = before.rsplit(char::is_whitespace).next().unwrap_or_default();
-        let is_offered = (word.len() == before.len() && word.starts_with('/')) || word.starts_with('@');
+        let is_offered =
+            (word.len() == before.len() && word.starts_with('/')) || word.starts_with('@');
         if self.search.is_some() || !is_offered {
             return Menu::default();
         }
@@ -242,7 +244,8 @@ impl App {
                 true
             }
             _ => {
-                let text = search.found.take().map_or_else(|| search.draft.clone(), |(_, text)| text);
+                let text =
+                    search.found.take().map_or_else(|| search.draft.clone(), |(_, text)| text);
                 self.search = None;
                 self.stage.editor.set(&text);
                 // What was found is looked at before it is sent.
@@ -288,7 +291,6 @@ impl App {
         if self.interrupted_ms.is_some_and(|at| now.saturating_sub(at) <= TWICE_MS) {
             notes.push(quiet("  Ctrl-C again leaves"));
         }
-        debug_assert!(notes.iter().all(|note| columns(&crate::shell::surface::bare(note)) < width.max(40)));
         notes
     }
 }

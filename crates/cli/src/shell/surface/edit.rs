@@ -161,7 +161,8 @@ impl Editor {
             return false;
         }
         let column = self.column();
-        let above = self.text.get(..start - 1).map_or(0, |it| it.rfind('\n').map_or(0, |at| at + 1));
+        let above =
+            self.text.get(..start - 1).map_or(0, |it| it.rfind('\n').map_or(0, |at| at + 1));
         self.go_to_column(above, column);
         true
     }
@@ -204,7 +205,9 @@ impl Editor {
         let before = self.text.get(..self.at).unwrap_or_default();
         let word = before.trim_end_matches(char::is_whitespace);
         let from = word.rfind(char::is_whitespace);
-        let from = from.map_or(0, |at| at + word.get(at..).and_then(|it| it.chars().next()).map_or(1, char::len_utf8));
+        let from = from.map_or(0, |at| {
+            at + word.get(at..).and_then(|it| it.chars().next()).map_or(1, char::len_utf8)
+        });
         self.kill(from, self.at);
     }
 
@@ -234,7 +237,8 @@ impl Editor {
     pub(crate) fn transpose(&mut self) {
         let middle = if self.at == self.text.len() { self.before(self.at) } else { self.at };
         let (from, to) = (self.before(middle), self.after(middle));
-        let (Some(one), Some(two)) = (self.text.get(from..middle), self.text.get(middle..to)) else {
+        let (Some(one), Some(two)) = (self.text.get(from..middle), self.text.get(middle..to))
+        else {
             return;
         };
         if one.is_empty() || two.is_empty() || one == "\n" || two == "\n" {
@@ -249,7 +253,8 @@ impl Editor {
     /// Takes the last edit back.
     pub(crate) fn undo(&mut self) {
         if let Some((text, at)) = self.undo.pop() {
-            let now = (std::mem::replace(&mut self.text, text), std::mem::replace(&mut self.at, at));
+            let now =
+                (std::mem::replace(&mut self.text, text), std::mem::replace(&mut self.at, at));
             self.redo.push(now);
         }
         self.last = Edit::Nothing;
@@ -258,7 +263,8 @@ impl Editor {
     /// Does again what was taken back.
     pub(crate) fn redo(&mut self) {
         if let Some((text, at)) = self.redo.pop() {
-            let now = (std::mem::replace(&mut self.text, text), std::mem::replace(&mut self.at, at));
+            let now =
+                (std::mem::replace(&mut self.text, text), std::mem::replace(&mut self.at, at));
             self.undo.push(now);
         }
         self.last = Edit::Nothing;

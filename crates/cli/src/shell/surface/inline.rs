@@ -51,7 +51,8 @@ impl Reader<'_> {
                 let next = rest.chars().next().map_or(1, char::len_utf8);
                 // Up to the next character that could mean something.
                 let more = rest.get(next..).unwrap_or_default();
-                let plain = next + more.find(['\\', '`', '*', '_', '~', '[', '!']).unwrap_or(more.len());
+                let plain =
+                    next + more.find(['\\', '`', '*', '_', '~', '[', '!']).unwrap_or(more.len());
                 self.plain.push_str(rest.get(..plain).unwrap_or_default());
                 plain
             });

@@ -325,7 +325,8 @@ impl Markdown {
     fn headed<'a>(&self, mut block: Block<'a>, room: usize) -> Block<'a> {
         let text = block.body.trim_start();
         let level = text.bytes().take_while(|byte| *byte == b'#').count();
-        if let (1..=6, Some(title)) = (level, text.get(level..).and_then(|it| it.strip_prefix(' '))) {
+        if let (1..=6, Some(title)) = (level, text.get(level..).and_then(|it| it.strip_prefix(' ')))
+        {
             block.style = if level == 1 { Style::STRONG.underlined() } else { Style::STRONG };
             // Without colours the marks are what tells a heading from a line.
             block.body = if self.colour { title.trim_start() } else { text };
@@ -370,8 +371,11 @@ fn item(text: &str) -> Option<(String, &str)> {
     for mark in ["- ", "* ", "+ "] {
         let Some(rest) = text.strip_prefix(mark) else { continue };
         let boxes = [("[ ] ", "☐ "), ("[x] ", "☑ "), ("[X] ", "☑ ")];
-        let boxed = boxes.into_iter().find_map(|(typed, shown)| Some((shown, rest.strip_prefix(typed)?)));
-        return Some(boxed.map_or(("• ".to_owned(), rest), |(shown, rest)| (shown.to_owned(), rest)));
+        let boxed =
+            boxes.into_iter().find_map(|(typed, shown)| Some((shown, rest.strip_prefix(typed)?)));
+        return Some(
+            boxed.map_or(("• ".to_owned(), rest), |(shown, rest)| (shown.to_owned(), rest)),
+        );
     }
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let after = text.get(digits..)?;
@@ -384,8 +388,8 @@ fn item(text: &str) -> Option<(String, &str)> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::*;
     use super::super::table::bare;
+    use super::*;
 
     const PAGE: &str = "# Title\n\nSome **bold** and `code` text that is long enough to be wrapped.\n\n\n- one\n- two with a long text that goes on and on\n  1. nested\n- [x] done\n> quoted *text*\n\n```rust\nfn main() {\n    println!(\"a very long line of code_that must be broken somewhere\");\n}\n```\n---\n| a | b |\n|---|---|\n| 1 | 2 |\nend";
 

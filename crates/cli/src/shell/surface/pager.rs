@@ -56,7 +56,9 @@ impl Pager {
             std::borrow::Cow::Owned(masked) => masked,
         };
         let mut starts = vec![0];
-        starts.extend(text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1));
+        starts.extend(
+            text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1),
+        );
         if starts.last() == Some(&text.len()) && starts.len() > 1 {
             starts.pop();
         }
@@ -143,7 +145,8 @@ impl Pager {
 
     fn paint(&self, style: Style, text: &str) -> String {
         let mut out = String::with_capacity(text.len() + 8);
-        let found = (!self.wanted.is_empty() && !self.typing).then(|| text.find(&self.wanted)).flatten();
+        let found =
+            (!self.wanted.is_empty() && !self.typing).then(|| text.find(&self.wanted)).flatten();
         match found.and_then(|at| Some((text.get(..at)?, text.get(at + self.wanted.len()..)?))) {
             Some((before, after)) => {
                 style.write(before, self.colour, &mut out);
@@ -371,8 +374,12 @@ mod tests {
 
     #[test]
     fn nothing_in_the_text_acts() {
-        let mut pager =
-            Pager::new("t\u{1b}]0;x\u{7}", "a\u{1b}[2J\u{202e}b\u{0}".to_owned(), |_| Style::PLAIN, false);
+        let mut pager = Pager::new(
+            "t\u{1b}]0;x\u{7}",
+            "a\u{1b}[2J\u{202e}b\u{0}".to_owned(),
+            |_| Style::PLAIN,
+            false,
+        );
         pager.resize(60, 3);
         assert!(pager.rows().iter().all(|row| !row.contains(|c: char| c.is_control())));
         let empty = Pager::new("x", String::new(), |_| Style::PLAIN, false);

@@ -23,6 +23,8 @@ const INPUT_ROWS: usize = 10;
 const MENU_ROWS: usize = 8;
 /// How much of a text is told, in characters.
 const TOLD: usize = 4000;
+/// How wide a column of names is.
+const NAMES: usize = 28;
 /// Screens of at least so many rows have room for a blank one.
 const ROOMY: usize = 10;
 
@@ -98,7 +100,9 @@ impl Stage {
 
     /// A piece of what a model says.
     pub(crate) fn say(&mut self, text: &str) {
-        if text.is_empty() || (self.markdown.is_empty() && text.trim().is_empty() && self.last != Some(Kind::Said)) {
+        if text.is_empty()
+            || (self.markdown.is_empty() && text.trim().is_empty() && self.last != Some(Kind::Said))
+        {
             return;
         }
         self.turn(Kind::Said);
@@ -139,12 +143,46 @@ impl Stage {
             Span { text, style: Style::PLAIN, end },
         ];
         let room = self.told_width().saturating_sub(1 + INDENT.len()).max(1);
-        let frame = Frame { first: "", others: INDENT, room, colour: self.colour, at: Break::Words };
+        let frame =
+            Frame { first: "", others: INDENT, room, colour: self.colour, at: Break::Words };
         for row in wrapped(&spans, frame) {
             // Two blanks at the beginning are taken for the indent of others.
-            let row = if row.text.starts_with(INDENT) { format!("{INDENT}{}", row.text) } else { row.text };
+            let row = if row.text.starts_with(INDENT) {
+                format!("{INDENT}{}", row.text)
+            } else {
+                row.text
+            };
             self.tell(&row);
         }
+    }
+
+    /// A name, and what it means beside it, or below it where there is no room.
+    pub(crate) fn tell_pair(&mut self, name: &str, meaning: &str) {
+        let width = self.told_width().saturating_sub(1);
+        let column = if width >= 2 * NAMES { NAMES } else { INDENT.len() };
+        let gap = column.saturating_sub(columns(name));
+        let name = painted(Style::STRONG, &cut(name, width), self.colour);
+        let others = " ".repeat(column);
+        let first = if gap > 1 { format!("{name}{}", " ".repeat(gap)) } else { others.clone() };
+        if gap <= 1 {
+            self.tell(&name);
+        }
+        let span = Span { text: meaning.to_owned(), style: Style::PLAIN, end: meaning.len() };
+        let room = width.saturating_sub(column).max(1);
+        let frame =
+            Frame { first: &first, others: &others, room, colour: self.colour, at: Break::Words };
+        for row in wrapped(&[span], frame) {
+            self.tell(&format!("{INDENT}{}", row.text));
+        }
+    }
+
+    /// A text of ours in rows that fit the screen.
+    pub(crate) fn broken(&self, style: Style, text: &str) -> Vec<String> {
+        let span = Span { text: Excerpt::new(text, TOLD).to_string(), style, end: text.len() };
+        let room = self.width.saturating_sub(1 + INDENT.len()).max(1);
+        let frame =
+            Frame { first: "", others: INDENT, room, colour: self.colour, at: Break::Words };
+        wrapped(&[span], frame).into_iter().map(|row| row.text).collect()
     }
 
     /// What a person sent.
@@ -157,7 +195,8 @@ impl Stage {
             let end = text.len();
             let first = if number == 0 { &prompt } else { INDENT };
             let room = self.width.saturating_sub(PROMPT.len() + 1).max(1);
-            let frame = Frame { first, others: INDENT, room, colour: self.colour, at: Break::Words };
+            let frame =
+                Frame { first, others: INDENT, room, colour: self.colour, at: Break::Words };
             let rows = wrapped(&[Span { text, style: Style::STRONG, end }], frame);
             self.finished.extend(rows.into_iter().map(|row| row.text));
         }

@@ -11,7 +11,12 @@ const GAP: usize = 2;
 const MOST: usize = 64;
 
 /// The rows of a table, if the lines are one.
-pub(crate) fn table(lines: &[String], indent: &str, room: usize, colour: bool) -> Option<Vec<String>> {
+pub(crate) fn table(
+    lines: &[String],
+    indent: &str,
+    room: usize,
+    colour: bool,
+) -> Option<Vec<String>> {
     let (head, rest) = lines.split_first()?;
     let (rule, body) = rest.split_first()?;
     let is_rule = |cell: &String| {
@@ -129,8 +134,7 @@ impl Shape<'_> {
 
     fn cell(&self, text: &str, room: usize, style: Style) -> Vec<String> {
         let spans = inline(text, style).spans;
-        let frame =
-            Frame { first: "", others: "", room, colour: self.colour, at: Break::Words };
+        let frame = Frame { first: "", others: "", room, colour: self.colour, at: Break::Words };
         wrapped(&spans, frame).into_iter().map(|row| row.text).collect()
     }
 

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::*;
 use super::super::table::bare;
+use super::*;
 
 /// What a terminal was asked for beside showing text.
 #[derive(Default)]
@@ -80,7 +80,8 @@ impl Scene {
         let old = self.terminal.screen();
         let (_, columns_before) = old.size();
         let (row, column) = old.cursor_position();
-        let mut rows: Vec<String> = old.rows(0, columns_before).map(|row| row.trim_end().to_owned()).collect();
+        let mut rows: Vec<String> =
+            old.rows(0, columns_before).map(|row| row.trim_end().to_owned()).collect();
         while rows.len() > usize::from(row) + 1 && rows.last().is_some_and(String::is_empty) {
             rows.pop();
         }
@@ -99,7 +100,8 @@ impl Scene {
         let first = broken.len().saturating_sub(height).min(cursor.0);
         let text = broken.get(first..broken.len().min(first + height)).unwrap().join("\r\n");
         self.terminal.process(text.as_bytes());
-        self.terminal.process(format!("\x1b[{};{}H", cursor.0 - first + 1, cursor.1 + 1).as_bytes());
+        self.terminal
+            .process(format!("\x1b[{};{}H", cursor.0 - first + 1, cursor.1 + 1).as_bytes());
         self.screen.resized(width);
         self.stage.resize(width, height);
         self.draw();
@@ -111,13 +113,19 @@ impl Scene {
         let view = self.stage.view();
         let screen = self.terminal.screen();
         let (height, width) = screen.size();
-        let rows: Vec<String> = screen.rows(0, width).map(|row| row.trim_end().to_owned()).collect();
+        let rows: Vec<String> =
+            screen.rows(0, width).map(|row| row.trim_end().to_owned()).collect();
         let (row, column) = screen.cursor_position();
         let meant: Vec<String> = view.rows.iter().map(|row| seen(row)).collect();
         let top = usize::from(row).checked_sub(view.row);
         prop_assert!(top.is_some(), "the cursor is too high: {rows:?} {view:?}");
         let top = top.unwrap_or_default();
-        prop_assert_eq!(rows.get(top..top + meant.len()).unwrap_or_default(), &meant[..], "{:?}", rows);
+        prop_assert_eq!(
+            rows.get(top..top + meant.len()).unwrap_or_default(),
+            &meant[..],
+            "{:?}",
+            rows
+        );
         prop_assert!(rows.iter().skip(top + meant.len()).all(String::is_empty), "{rows:?}");
         prop_assert_eq!(usize::from(column), columns(&bare(&view.before)));
         prop_assert!(top + meant.len() <= usize::from(height));
@@ -135,7 +143,11 @@ impl Scene {
     fn text(&self) -> String {
         let (_, width) = self.terminal.screen().size();
         let rows = self.terminal.screen().rows(0, width);
-        rows.map(|row| row.trim_end().to_owned()).collect::<Vec<_>>().join("\n").trim_end().to_owned()
+        rows.map(|row| row.trim_end().to_owned())
+            .collect::<Vec<_>>()
+            .join("\n")
+            .trim_end()
+            .to_owned()
     }
 }
 
@@ -261,9 +273,13 @@ fn cli_2_nothing_that_is_said_or_typed_acts_on_the_terminal() {
             scene.stage.editor.insert(&hostile);
             scene.check().unwrap();
             let screen = scene.terminal.screen();
-            assert!(!screen.alternate_screen() && !screen.bracketed_paste() && !screen.hide_cursor());
+            assert!(
+                !screen.alternate_screen() && !screen.bracketed_paste() && !screen.hide_cursor()
+            );
             assert_eq!(scene.terminal.callbacks().0, Vec::<String>::new());
-            let unseen = |c: char| matches!(c, '\u{200b}' | '\u{202e}' | '\u{feff}' | '\u{2060}' | '\u{e0041}');
+            let unseen = |c: char| {
+                matches!(c, '\u{200b}' | '\u{202e}' | '\u{feff}' | '\u{2060}' | '\u{e0041}')
+            };
             assert!(!scene.text().contains(unseen), "{}", scene.text());
         }
     }
