@@ -250,7 +250,7 @@ impl Conversation {
             self.anchors.add(Anchor::of_talk(&record));
         }
         let text = record.output.clone();
-        self.turn.trace.records.push(Record::Talk(record));
+        self.turn.trace.records.push(Record::Talk(Box::new(record)));
         self.done(kind, text)
     }
 
@@ -416,7 +416,11 @@ impl Conversation {
         }
         let (anchors, history) = (&self.anchors, &self.history);
         let text = present::meta(command, setting.known, anchors, history, self.verbose);
-        let reply = self.reply(Kind::Meta, text);
+        let kind = match command {
+            Command::Other(_) => Kind::Question,
+            _known => Kind::Meta,
+        };
+        let reply = self.reply(kind, text);
         // What is said about a conversation is no part of it.
         Next::Done(Box::new(reply))
     }

@@ -148,8 +148,7 @@ pub(crate) fn unresolved(why: &Unresolved) -> String {
         Unresolved::Without { label, part } => format!(
             "There is no {part} in {}. Say which one you mean.",
             Excerpt::new(label, EXCERPT)
-        )
-        .replace("no a ", "no "),
+        ),
         Unresolved::NotAgain { label } => format!(
             "{} cannot be done again as it was. Say it once more in full.",
             Excerpt::new(label, EXCERPT)

@@ -76,7 +76,7 @@ pub enum Record {
     /// A run of a skill.
     Run(Box<ExecutionRecord>),
     /// Words.
-    Talk(TalkRecord),
+    Talk(Box<TalkRecord>),
 }
 
 impl Kind {

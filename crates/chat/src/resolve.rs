@@ -256,9 +256,9 @@ fn part_of(anchor: &Anchor, part: Part) -> Result<Value, Unresolved> {
 impl Part {
     const fn words(self) -> &'static str {
         match self {
-            Self::Note => "a note",
-            Self::Text => "a text",
-            Self::Title => "a title",
+            Self::Note => "note",
+            Self::Text => "text",
+            Self::Title => "title",
         }
     }
 }

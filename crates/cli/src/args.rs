@@ -84,8 +84,8 @@ pub(crate) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Write the manual page to the standard output
-    Man,
+    /// Write the manual to the standard output, or a page for every command to a directory
+    Man(ManArgs),
     /// Start the kernel of a project and keep it alive
     #[command(hide = true)]
     Boot,
@@ -272,6 +272,16 @@ pub(crate) struct ProveArgs {
     /// The file to write; the standard output without it
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ManArgs {
+    /// Write a page for every command into DIR, which is made if need be
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Write the page of all commands as Markdown
+    #[arg(long, conflicts_with = "dir")]
+    pub(crate) markdown: bool,
 }
 
 #[derive(Debug, ClapArgs)]

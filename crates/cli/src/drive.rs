@@ -97,33 +97,33 @@ pub(crate) fn resume(
     stop: &Stop,
 ) -> Result<Outcome, CliError> {
     let config = scene.with_skills(scene.config()?)?;
-    let (session, stored) = Session::resume(config, id.clone())?;
-    go_on((session, stored), model, caps, scene, stop)
+    let resumed = Session::resume(config, id.clone())?;
+    go_on(resumed, |played| model.open(scene.place, &scene.runtime, played), caps, scene, stop)
 }
 
-/// Goes on with a session because the person says something more.
+/// Goes on with a session because the person says something more. Whoever drives it is opened behind so many turns.
 pub(crate) fn say(
     id: &SessionId,
     said: &Said<'_>,
-    model: ModelSource,
+    open: impl FnOnce(usize) -> Result<Chosen, CliError>,
     caps: Caps,
     scene: &Scene<'_>,
     stop: &Stop,
 ) -> Result<Outcome, CliError> {
     let config = scene.with_skills(scene.config()?)?;
     let said = Session::say(config, id.clone(), said.message, said.text)?;
-    go_on(said, model, caps, scene, stop)
+    go_on(said, open, caps, scene, stop)
 }
 
 fn go_on(
     (session, stored): (Session, StoredSession),
-    model: ModelSource,
+    open: impl FnOnce(usize) -> Result<Chosen, CliError>,
     caps: Caps,
     scene: &Scene<'_>,
     stop: &Stop,
 ) -> Result<Outcome, CliError> {
     let session = Arc::new(session);
-    let chosen = model.open(scene.place, &scene.runtime, stored.turns.len())?;
+    let chosen = open(stored.turns.len())?;
     let provider = &*chosen.provider;
     scene.introduce(&session, &chosen, stop)?;
     let bench = SessionBench::new(&session).priced(provider.prices());

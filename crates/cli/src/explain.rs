@@ -40,6 +40,19 @@ pub(crate) const CAP_REACHED: u8 = 7;
 /// Exit code: cancelled by the user.
 pub(crate) const CANCELLED: u8 = 130;
 
+/// Every exit code and what it means, as the manual has it.
+pub(crate) const EXIT_CODES: [(u8, &str); 9] = [
+    (DONE, "done; for `kernel submit`: every line was answered, whatever the answers were"),
+    (FAILED, "could not be done; a task did not reach done"),
+    (USAGE, "wrong usage or configuration; for `chat -m`: a confirmation is needed first"),
+    (DENIED, "denied, or refused by the person who was asked"),
+    (NO_SANDBOX, "no sandbox can be made; `fluffy doctor` says why"),
+    (PROVIDER_FAILED, "the provider of the model failed"),
+    (DAMAGED, "ledger, bundle or proof damaged or not genuine"),
+    (CAP_REACHED, "a cap on turns, tokens or cost was reached"),
+    (CANCELLED, "cancelled"),
+];
+
 /// Why a command could not do its work.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {

@@ -494,9 +494,9 @@ impl End {
     pub(crate) fn task(self) -> Result<Outcome, CliError> {
         match self {
             Self::Task(outcome) => Ok(outcome),
-            Self::Done(_) | Self::Skill(_) | Self::Chat(_) => {
-                Err(CliError::Told(Explained::confused()))
-            }
+            // A task that was begun in a conversation.
+            Self::Chat(reply) => reply.task.ok_or(CliError::Told(Explained::confused())),
+            Self::Done(_) | Self::Skill(_) => Err(CliError::Told(Explained::confused())),
             Self::Error(explained) => Err(CliError::Told(explained)),
         }
     }

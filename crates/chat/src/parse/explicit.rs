@@ -25,9 +25,9 @@ pub(super) fn parse(text: &str, known: &[Known]) -> Option<Intent> {
     let found = known.iter().find(|known| *known.name() == name);
     let Some(found) = found else {
         // A name of no skill is one only where nothing else can be meant.
-        let is_meant = word.contains('_') && (rest.is_empty() || rest.starts_with('{'));
+        let is_meant = rest.starts_with('{') || ordered && rest.is_empty();
         let unknown = || Intent::Clarify { question: missing(word) };
-        return (ordered && is_meant || is_meant && rest.starts_with('{')).then(unknown);
+        return (is_meant && word.contains('_')).then(unknown);
     };
     let wanted = |input| Intent::Skills(vec![Wanted { skill: name.clone(), input }]);
     if rest.is_empty() {

@@ -9,11 +9,15 @@ mod notes;
 mod refer;
 mod words;
 
-use crate::intent::{Command, Given, Intent, Part, Reference, Wanted};
+use crate::intent::{Change, Command, Given, Intent, Part, Reference};
+use crate::present::missing;
 use crate::skill::Known;
 
-/// The longest message that is looked at word by word, in bytes; a longer one is talk or a task.
+/// The longest message that is looked at word by word, in bytes; a longer one names a skill, or is talk or a task.
 const LONGEST: usize = 16 << 10;
+
+/// How many places are tried at which a message may be two.
+const MOST_SEAMS: usize = 16;
 
 /// What the words say.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,18 +39,15 @@ pub fn parse(message: &str, known: &[Known], days: &[String; 3]) -> Parsed {
     if let Some(command) = command(message) {
         return sure(Intent::Meta(command));
     }
-    let short = message.len() <= LONGEST;
     let plain = words::plain(message);
-    let found = short
-        .then(|| {
-            explicit::parse(&plain, known)
-                .or_else(|| explicit::parse(message, known))
-                .or_else(|| refer::parse(&plain))
-                .or_else(|| chain(&plain, known, days))
-                .or_else(|| notes::parse(&plain, known, days))
-        })
-        .flatten();
-    if let Some(intent) = found {
+    let named = explicit::parse(message, known).or_else(|| explicit::parse(&plain, known));
+    let short = message.len() <= LONGEST;
+    let natural = || {
+        refer::parse(&plain)
+            .or_else(|| chain(&plain, known, days))
+            .or_else(|| notes::parse(&plain, known, days))
+    };
+    if let Some(intent) = named.or_else(|| short.then(natural).flatten()) {
         return sure(intent);
     }
     if code::is_task(&plain) {
@@ -83,29 +84,32 @@ fn chain(text: &str, known: &[Known], days: &[String; 3]) -> Option<Intent> {
     let seams = [" and then ", ", then ", " then ", ", and ", " and "];
     // The last seam that fits: what is searched for may have an `and` in it.
     let places = seams.iter().flat_map(|seam| lower.rmatch_indices(seam));
-    places.into_iter().find_map(|(at, seam)| {
+    places.take(MOST_SEAMS).find_map(|(at, seam)| {
         let (left, right) = (text.get(..at)?, text.get(at + seam.len()..)?);
-        let mut steps =
-            match explicit::parse(left, known).or_else(|| notes::parse(left, known, days))? {
-                Intent::Skills(steps) => steps,
-                _other => return None,
-            };
-        steps.push(follow(right, known)?);
-        Some(Intent::Skills(steps))
+        let first = explicit::parse(left, known).or_else(|| notes::parse(left, known, days))?;
+        match (first, follow(right)?) {
+            (Intent::Skills(mut steps), (name, input)) => {
+                let Some(wanted) = notes::wanted(name, input, known) else {
+                    return Some(Intent::Clarify { question: missing(name) });
+                };
+                steps.push(wanted);
+                Some(Intent::Skills(steps))
+            }
+            // What the first would need is not there.
+            (clarify @ Intent::Clarify { .. }, _) => Some(clarify),
+            _other => None,
+        }
     })
 }
 
 /// What is to be done with what the step before gives.
-fn follow(text: &str, known: &[Known]) -> Option<Wanted> {
-    use crate::intent::Change;
-    let skill = |name: &str| known.iter().find(|it| it.name().as_str() == name);
+fn follow(text: &str) -> Option<(&'static str, Vec<(String, Given)>)> {
     match refer::parse(text) {
         Some(Intent::Transform { of: Reference::Last, change: Change::Summarise }) => {
-            let skill = skill(notes::SUMMARIZE_NOTE)?.name().clone();
             let input = vec![("note".to_owned(), Given::Of(Reference::Before, Part::Note))];
-            Some(Wanted { skill, input })
+            Some((notes::SUMMARIZE_NOTE, input))
         }
         Some(_) => None,
-        None => notes::saved(text, known, &Reference::Before),
+        None => Some((notes::WRITE_NOTE, notes::saved(text, Some(&Reference::Before))?)),
     }
 }

@@ -10,7 +10,7 @@ use crate::present::missing;
 use crate::skill::Known;
 
 pub(super) const SUMMARIZE_NOTE: &str = "summarize_note";
-const WRITE_NOTE: &str = "write_note";
+pub(super) const WRITE_NOTE: &str = "write_note";
 const SEARCH_NOTES: &str = "search_notes";
 const DAILY_NOTE: &str = "create_daily_note";
 const BY_TAG: &str = "read_notes_by_tag";
@@ -36,7 +36,8 @@ pub(super) fn parse(text: &str, known: &[Known], days: &[String; 3]) -> Option<I
     Some(Intent::Clarify { question: missing(name) })
 }
 
-fn wanted(name: &str, input: Input, known: &[Known]) -> Option<Wanted> {
+/// The skill of this name, if it is trusted.
+pub(super) fn wanted(name: &str, input: Input, known: &[Known]) -> Option<Wanted> {
     let skill: &SkillName = known.iter().map(Known::name).find(|it| it.as_str() == name)?;
     Some(Wanted { skill: skill.clone(), input })
 }
@@ -45,12 +46,8 @@ fn value(name: &str, value: impl Into<Value>) -> (String, Given) {
     (name.to_owned(), Given::Value(value.into()))
 }
 
-/// `save that as a note called tea`.
-pub(super) fn saved(text: &str, known: &[Known], of: &Reference) -> Option<Wanted> {
-    wanted(WRITE_NOTE, saved_input(text, Some(of))?, known)
-}
-
-fn saved_input(text: &str, instead: Option<&Reference>) -> Option<Input> {
+/// `save that as a note called tea`; what comes before it in the same message may stand for `that`.
+pub(super) fn saved(text: &str, instead: Option<&Reference>) -> Option<Input> {
     let rest = after(text, &["save ", "keep ", "write ", "store ", "note "])?;
     let (what, title) = ["as a note", "in a note", "to a note", "into a note", "as note", "down"]
         .iter()
@@ -71,7 +68,7 @@ fn saved_input(text: &str, instead: Option<&Reference>) -> Option<Input> {
 
 /// `write a note about tea: two litres #drinks`.
 fn written(text: &str) -> Option<(&'static str, Input)> {
-    if let Some(input) = saved_input(text, None) {
+    if let Some(input) = saved(text, None) {
         return Some((WRITE_NOTE, input));
     }
     let verbs =

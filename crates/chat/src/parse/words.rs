@@ -34,7 +34,7 @@ pub(super) fn plain(message: &str) -> String {
         }
     }
     let mut text = text.trim_end();
-    for word in [" please", ", please", " for me", " thanks"] {
+    for word in [", please", " please", " for me", " thanks"] {
         let bare = text.trim_end_matches(['.', '!', '?']);
         if let Some(rest) = strip_end(bare, word) {
             text = rest.trim_end();

@@ -12,7 +12,7 @@ use crate::client::{Follower, Link, Watched};
 use crate::commands::run::{Caps, Outcome};
 use crate::commands::skill::handed;
 use crate::environment::Environment;
-use crate::explain::CliError;
+use crate::explain::{CliError, Explained, USAGE};
 use crate::inert::{Inert, inert};
 use crate::interrupt::Stop;
 use crate::output::{Output, Tone};
@@ -21,7 +21,7 @@ use crate::providers::{Catalogue, Choice};
 use crate::render::{JsonLines, Look, Parts, People};
 use crate::review::{AtTerminal, Said, TaskReviewer};
 use crate::settings::Settings;
-use crate::task_text;
+use crate::task_text::{self, TaskError};
 use crate::wire::{ChatReply, ChatWork, Driver, ReplyKind, Say, Submission, Surroundings, Work};
 
 pub(crate) fn run(
@@ -31,7 +31,8 @@ pub(crate) fn run(
     stop: &Stop,
     output: &mut Output,
 ) -> Result<u8, CliError> {
-    let text = task_text::read(args.message.as_deref(), &mut io::stdin().lock())?;
+    let text = task_text::read(args.message.as_deref(), &mut io::stdin().lock());
+    let text = text.map_err(|error| unsaid(&error))?;
     let choice = Choice::typed(args.provider.as_deref(), args.model.as_deref())?;
     let settings = Settings::load(place, environment)?;
     let say = Say {
@@ -80,6 +81,16 @@ pub(crate) fn submission(
     }
     let surroundings = Surroundings::of(environment);
     Ok(Submission { work: Work::Chat(work), driver, handed, surroundings })
+}
+
+/// Nothing was said that could be answered.
+fn unsaid(error: &TaskError) -> CliError {
+    CliError::Told(Explained {
+        what: "there is nothing to answer".to_owned(),
+        why: fluffy_kernel::causes(error).replace("the task", "the message"),
+        fix: "say something: fluffy chat -m \"what you want\"".to_owned(),
+        code: USAGE,
+    })
 }
 
 /// What a yes beforehand says of reviews.

@@ -21,6 +21,7 @@ mod kernel_halt;
 mod kernel_serve;
 mod kernel_stop;
 mod kernel_submit;
+mod man;
 mod models;
 mod policy_check;
 mod policy_explain;
@@ -112,10 +113,7 @@ pub(crate) fn run(
             clap_complete::generate(shell, &mut command, "fluffy", output.raw());
             DONE
         }
-        Command::Man => {
-            clap_mangen::Man::new(Args::command()).render(output.raw())?;
-            DONE
-        }
+        Command::Man(args) => man::run(&args, output)?,
         // Guests never come here: they were sent elsewhere before anything was read.
         Command::Boot
         | Command::FileHost

@@ -134,7 +134,7 @@ fn what_the_system_asks_a_person_is_not_answered_by_an_option() {
         check(Said::Yes, Some(&["n"]), &case, false);
         check(Said::Yes, Some(&["y"]), &case, true);
     }
-    for rule in LOOSENING {
+    for rule in ["workflow.mode", "workflow.container"] {
         let case = Case { layer: Layer::Workflow, rule, ..Case::default() };
         check(Said::Yes, None, &case, false);
     }

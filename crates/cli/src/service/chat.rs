@@ -11,12 +11,12 @@ mod talks;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use fluffy_base::{Clock as _, Event, Json, SystemClock};
+use fluffy_base::{Clock as _, Event, Json, SessionId, SystemClock, SystemIds};
 use fluffy_chat::{
     Answer, Coded, Consent, Done, Known, Next, Order, Said, Setting, Speech, TalkRecord,
 };
-use fluffy_forge::Standing;
-use fluffy_kernel::{EventType, Journal as _, Kernel, Note, causes};
+use fluffy_forge::{ChainError, Standing};
+use fluffy_kernel::{EventType, Journal as _, Kernel, KernelError, Note, causes};
 use fluffy_provider::Provider;
 
 use self::counted::counted;
@@ -24,7 +24,7 @@ pub(super) use self::talks::{Seat, Seated, Talks};
 use super::run::Run;
 use crate::commands::run::{Done as TaskDone, Outcome};
 use crate::drive::{self, Scene};
-use crate::explain::{CliError, Explained, FAILED};
+use crate::explain::{CANCELLED, CliError, Explained, FAILED};
 use crate::forge::{Forge, look, of_chain};
 use crate::place::Place;
 use crate::providers::Chosen;
@@ -117,6 +117,9 @@ impl<'a> Table<'a> {
             ChatWork::Decline { pending } => talk.decline(pending, setting()),
         };
         loop {
+            if !matches!(next, Next::Done(_)) && self.run.stop.is_wanted() {
+                return Err(cancelled());
+            }
             next = match next {
                 Next::Done(reply) => {
                     let reply = ChatReply::of(*reply);
@@ -126,7 +129,10 @@ impl<'a> Table<'a> {
                 }
                 Next::Speak(speech) => talk.spoke(self.ask(&speech), setting()),
                 Next::Run(order) => talk.ran(self.perform(&order)?),
-                Next::Code { task } => talk.coded(self.code(&task, say.as_deref())?),
+                Next::Code { task } => {
+                    let session = talk.session().map(str::to_owned);
+                    talk.coded(self.code(&task, session.as_deref(), say.as_deref())?)
+                }
                 Next::Log(record) => {
                     self.log(&record)?;
                     talk.logged()
@@ -143,15 +149,32 @@ impl<'a> Table<'a> {
         fluffy_chat::ask(speaker, speech, &mut tell, &wanted).map_err(|error| error.to_string())
     }
 
-    /// A coding task: the governed session does it. The one place from which a conversation codes.
-    fn code(&mut self, task: &str, say: Option<&Say>) -> Result<Coded, CliError> {
+    /// A coding task: the governed session does it, the same as before where there is one. The one place from which a
+    /// conversation codes.
+    fn code(
+        &mut self,
+        text: &str,
+        session: Option<&str>,
+        say: Option<&Say>,
+    ) -> Result<Coded, CliError> {
         let no_model = say.and_then(|say| say.no_model.clone());
         let (Some(say), Some((chosen, caps))) = (say, self.driver.take()) else {
             return Err(no_model.map_or(CliError::NoProvider, CliError::Told));
         };
-        let (mode, access) = (say.mode, say.access);
-        let task = drive::Task { text: task, mode, access, pins: &say.pins };
-        let outcome = drive::begin(&task, caps, chosen, self.scene, &self.run.stop)?;
+        let (scene, stop) = (self.scene, &self.run.stop);
+        let outcome = match session.and_then(SessionId::named) {
+            Some(id) => {
+                self.run.works_on(id.as_str());
+                let message = SessionId::fresh(&SystemIds).ok_or(KernelError::NoRandomness)?;
+                let said = drive::Said { message: message.as_str(), text };
+                // A transcript goes on where the conversation is, whatever the session had of it.
+                drive::say(&id, &said, |_| Ok(chosen), caps, scene, stop)?
+            }
+            None => {
+                let (mode, access, pins) = (say.mode, say.access, &say.pins);
+                drive::begin(&drive::Task { text, mode, access, pins }, caps, chosen, scene, stop)?
+            }
+        };
         let (summary, done) = match &outcome {
             Outcome::Completed(TaskDone { summary, .. }) => (summary.clone(), true),
             Outcome::Cancelled => ("The task was cancelled.".to_owned(), false),
@@ -180,9 +203,14 @@ impl<'a> Table<'a> {
             Ok(run) => (run.finished, run.stopped),
             Err(error) => (Vec::new(), Some(error)),
         };
-        let stopped = stopped.as_ref().map(of_chain);
-        let told = stopped.as_ref().map(|it| format!("{}: {}; {}", it.what, it.why, it.fix));
-        self.failure = stopped;
+        let told = stopped.as_ref().map(|error| match error {
+            ChainError::Nothing { .. } => "there is nothing for the next step to go on with".into(),
+            error => {
+                let it = of_chain(error);
+                format!("{}: {}; {}", it.what, it.why, it.fix)
+            }
+        });
+        self.failure = stopped.as_ref().map(of_chain);
         Ok(Done { finished, stopped: told })
     }
 
@@ -244,6 +272,16 @@ fn agreed(consent: &Consent, kernel: &Kernel) -> Result<(), CliError> {
         content: None,
     });
     noted.map(drop).map_err(|error| unrecorded(&error))
+}
+
+/// The person had enough before it was answered.
+fn cancelled() -> CliError {
+    CliError::Told(Explained {
+        what: "it was cancelled".to_owned(),
+        why: "you asked for it".to_owned(),
+        fix: "say it again when you want it; what was done is in: fluffy audit log".to_owned(),
+        code: CANCELLED,
+    })
 }
 
 fn unrecorded(error: &dyn std::error::Error) -> CliError {

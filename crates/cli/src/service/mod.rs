@@ -149,8 +149,8 @@ impl Desk {
 
     /// Begins a piece of work that this peer drives.
     fn submit(self: &Arc<Self>, peer: &Peer, mut submission: Submission) -> Result<Joined, Fault> {
-        let at_terminal = peer.has_terminal();
         let is_chat = matches!(submission.work, Work::Chat(_));
+        let at_terminal = is_chat && peer.has_terminal();
         let (run, before, seated) = self.moved(|inside| {
             let part = inside.parts.remove(&peer.id()).unwrap_or_default();
             submission.take_transcript(part);

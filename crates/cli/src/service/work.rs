@@ -99,7 +99,8 @@ fn worked(
             let id = known(&session)?;
             run.works_on(&session);
             let said = drive::Said { message: &message, text: &text };
-            drive::say(&id, &said, model, caps, scene, &run.stop).map(End::Task)
+            let open = |played| model.open(scene.place, &scene.runtime, played);
+            drive::say(&id, &said, open, caps, scene, &run.stop).map(End::Task)
         }
         Work::Act { session, act } => {
             let id = known(&session)?;

@@ -202,7 +202,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         ..own(
             "forge.gateway.url",
             Kind::Address,
-            "the local server of OpenAI's protocol that advises on skills and that skills may ask; it is sent no key",
+            "the local server of OpenAI's protocol that advises on skills, that skills may ask, and that talks in a chat where you name it; it is sent no key",
         )
     },
     Setting {

@@ -238,7 +238,11 @@ impl ChatReply {
             | ReplyKind::Meta => DONE,
             ReplyKind::Confirm | ReplyKind::Question => USAGE,
             ReplyKind::Unsupported | ReplyKind::Declined | ReplyKind::Refused => DENIED,
-            ReplyKind::Failed => self.failure.as_ref().map_or(FAILED, |failure| failure.code),
+            ReplyKind::Failed => match self.failure.as_ref().map(|failure| failure.code) {
+                // What was tried is not asked back.
+                None | Some(USAGE) => FAILED,
+                Some(code) => code,
+            },
         }
     }
 }
@@ -279,4 +283,63 @@ fn steps(plan: &Plan) -> Vec<StepReply> {
         }
     };
     plan.steps.iter().map(step).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// The members of an object, by name.
+    fn names(value: &Value) -> Vec<&str> {
+        value.as_object().unwrap().keys().map(String::as_str).collect()
+    }
+
+    #[test]
+    fn cha_5_a_reply_is_written_and_read_in_its_one_documented_form() {
+        let reply = fluffy_chat::Reply {
+            kind: Kind::Talk,
+            text: "\u{1b}[31m[/bold]".to_owned(),
+            streamed: false,
+            pending: None,
+            verbose: false,
+            trace: fluffy_chat::Trace { intent: "talk", ..fluffy_chat::Trace::default() },
+        };
+        let reply = ChatReply::of(reply);
+        let value = json!(reply);
+        let page = include_str!("../../../../docs/chat.md");
+        for name in names(&value).into_iter().chain(names(&value["trace"])) {
+            assert!(page.contains(&format!("\"{name}\":")), "`{name}` is not documented");
+        }
+        assert_eq!(serde_json::from_value::<ChatReply>(value.clone()).unwrap(), reply);
+        let mut more = value;
+        more["more"] = json!(1);
+        assert!(serde_json::from_value::<ChatReply>(more).is_err());
+        assert_eq!(reply.code(), DONE);
+    }
+
+    #[test]
+    fn every_kind_of_reply_has_its_exit_code_and_is_on_the_page() {
+        let page = include_str!("../../../../docs/chat.md");
+        for (kind, name, code) in [
+            (Kind::Talk, "talk", DONE),
+            (Kind::Transform, "transform", DONE),
+            (Kind::Ran, "ran", DONE),
+            (Kind::Task, "task", DONE),
+            (Kind::Meta, "meta", DONE),
+            (Kind::Confirm, "confirm", USAGE),
+            (Kind::Question, "question", USAGE),
+            (Kind::Unsupported, "unsupported", DENIED),
+            (Kind::Declined, "declined", DENIED),
+            (Kind::Refused, "refused", DENIED),
+            (Kind::Failed, "failed", FAILED),
+        ] {
+            let (text, trace) = (String::new(), fluffy_chat::Trace::default());
+            let (streamed, verbose, pending) = (false, false, None);
+            let reply = ChatReply::of(Reply { kind, text, streamed, pending, verbose, trace });
+            assert_eq!((json!(reply.kind), reply.code()), (json!(name), code));
+            assert!(page.contains(&format!("`{name}`")), "{name}");
+        }
+    }
 }

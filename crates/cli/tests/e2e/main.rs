@@ -10,6 +10,7 @@
 )]
 
 mod audit;
+mod chat;
 mod config;
 mod demo;
 mod demo_projects;

@@ -230,7 +230,7 @@ fn connected(socket: &Path) -> Client {
     }
 }
 
-fn bytes(text: &std::ffi::OsStr) -> String {
+pub(crate) fn bytes(text: &std::ffi::OsStr) -> String {
     base64::engine::general_purpose::STANDARD.encode(text.as_encoded_bytes())
 }
 
@@ -264,7 +264,7 @@ fn submission(lab: &Lab, mode: &str) -> Value {
 }
 
 /// Which files the user's settings are.
-fn personal(settings: &Path) -> Vec<Value> {
+pub(crate) fn personal(settings: &Path) -> Vec<Value> {
     use std::os::unix::fs::MetadataExt as _;
     let home = settings.parent().unwrap().parent().unwrap();
     let git = [".gitconfig", ".config/git/config", ".config/git/ignore"].map(|it| home.join(it));
