@@ -29,12 +29,12 @@ pub(crate) use self::skill::{
     RunSkillArgs, SkillCommand, SkillDoctorArgs,
 };
 pub(crate) use self::task::{
-    CapArgs, DemoArgs, LanguageName, SaidArgs, TaskArgs, with_run, with_tip,
+    CapArgs, DemoArgs, LanguageName, ModeName, SaidArgs, TaskArgs, is_bare, with_run, with_tip,
 };
 
 /// An AI programming CLI in which the model proposes and a kernel disposes.
 #[derive(Debug, Parser)]
-#[command(name = "fluffy", version, arg_required_else_help = true)]
+#[command(name = "fluffy", version, arg_required_else_help = true, after_help = crate::shell::manual())]
 pub(crate) struct Args {
     /// Act on the project in DIR instead of the current directory
     #[arg(short = 'C', long = "project", value_name = "DIR", global = true)]
@@ -101,6 +101,19 @@ pub(crate) enum Command {
     /// Set a sandbox up, for the kernel at the other end of the standard input
     #[command(hide = true)]
     SandboxInit,
+    /// Talk at a terminal: `fluffy` without a task
+    #[command(skip)]
+    Talk(Box<TaskArgs>),
+}
+
+impl Args {
+    /// The same, except that a run without a task is a conversation.
+    pub(crate) fn or_talk(self) -> Self {
+        match self.command {
+            Command::Run(task) if task.is_talk() => Self { command: Command::Talk(task), ..self },
+            command => Self { command, ..self },
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]

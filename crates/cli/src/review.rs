@@ -50,6 +50,12 @@ pub(crate) trait Person: Send + Sync {
     fn answer(&self, prompt: &str) -> io::Result<Option<String>>;
 }
 
+/// Brings a person's answers to questions.
+pub(crate) trait Answers {
+    /// Shows a question and brings the answer.
+    fn answer(&self, asked: &Asked) -> Reply;
+}
+
 /// Whoever sits at the terminal.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AtTerminal;
@@ -143,16 +149,17 @@ impl Person for AtTerminal {
     }
 }
 
+impl Answers for TaskReviewer {
+    fn answer(&self, asked: &Asked) -> Reply {
+        // What cannot be shown or read was not agreed to.
+        self.decide(asked).unwrap_or_else(|error| Reply::Lost { why: error.to_string() })
+    }
+}
+
 impl TaskReviewer {
     /// A reviewer of one task.
     pub(crate) fn new(said: Said, person: Box<dyn Person>, look: Look) -> Self {
         Self { said, person, look }
-    }
-
-    /// Shows a question and brings the answer.
-    pub(crate) fn answer(&self, asked: &Asked) -> Reply {
-        // What cannot be shown or read was not agreed to.
-        self.decide(asked).unwrap_or_else(|error| Reply::Lost { why: error.to_string() })
     }
 
     fn decide(&self, asked: &Asked) -> io::Result<Reply> {
@@ -260,6 +267,30 @@ impl Asked {
             reasons: self.reasons.iter().chain(&self.notes).cloned().collect(),
             diff: self.diff.as_deref().map(|diff| bounded(diff, MAX_DIFF)),
         }
+    }
+
+    /// What must be typed to agree, where a simple yes is too little.
+    pub(crate) fn phrase(&self) -> Option<&str> {
+        self.phrase.as_deref()
+    }
+
+    /// The question in rows, with the beginning of a long change, and how many rows of it are left out.
+    pub(crate) fn rows(&self, look: &Look, most: usize) -> (Vec<String>, usize) {
+        let text = self.text(look, most);
+        let rows = text.lines().filter(|row| !row.trim().is_empty()).map(str::to_owned).collect();
+        (rows, self.body(look, most).left_out)
+    }
+
+    /// All that the call is given and what it would change.
+    pub(crate) fn whole(&self) -> String {
+        let mut text = [self.given.as_str(), self.diff.as_deref().unwrap_or_default()].concat();
+        if let Some(exception) = &self.exception {
+            text.push_str(
+                "\nA yes as a rule would change the policy, and is asked about once more:\n",
+            );
+            text.push_str(exception);
+        }
+        text
     }
 
     /// The question for people, with so many lines of the change.

@@ -1,5 +1,7 @@
 //! What was typed behind `fluffy chat`.
 
+use std::io::IsTerminal as _;
+
 use clap::Args as ClapArgs;
 
 use super::task::CapArgs;
@@ -40,4 +42,12 @@ pub(crate) struct ChatArgs {
     pub(crate) model: Option<String>,
     #[command(flatten)]
     pub(crate) caps: CapArgs,
+}
+
+impl ChatArgs {
+    /// Whether there is no message, somebody to talk with, and nothing that only a message has a use for.
+    pub(crate) fn is_talk(&self) -> bool {
+        let is_plain = !self.json && !self.confirmed && !self.verbose;
+        self.message.is_none() && is_plain && std::io::stdin().is_terminal()
+    }
 }

@@ -163,7 +163,7 @@ impl Turn<'_> {
 }
 
 /// Everything that led to a reply, line by line.
-fn shown(reply: &ChatReply) -> String {
+pub(crate) fn shown(reply: &ChatReply) -> String {
     let trace = &reply.trace;
     let by = trace.understood_by.as_deref().unwrap_or("nobody");
     let mut lines = vec![format!("intent    {} (by {by})", trace.intent)];

@@ -32,7 +32,7 @@ mod policy_update;
 pub(crate) mod provider_host;
 pub(crate) mod run;
 mod sandbox_run;
-mod session;
+pub(crate) mod session;
 pub(crate) mod skill;
 
 use std::path::Path;
@@ -52,11 +52,12 @@ use crate::output::Output;
 use crate::place::Place;
 use crate::policy_source::{PolicyHome, PolicySource};
 use crate::settings::Settings;
+use crate::shell::Wanted;
 
 /// Does what was asked; gives the exit code.
 pub(crate) fn run(
     args: Args,
-    environment: &Environment,
+    environment: &'static Environment,
     output: &mut Output,
 ) -> Result<u8, CliError> {
     let place = || Place::of(args.project.as_deref(), environment);
@@ -66,6 +67,10 @@ pub(crate) fn run(
             let settings = Settings::load(&place, environment)?;
             tell_storage(&Storage::of(&place.layout(), &retention(&settings))?, output);
             run::run(&place, environment, settings, &args, &stop)?
+        }
+        Command::Talk(args) => talk(place()?, environment, Wanted::of_task(&args), output)?,
+        Command::Chat(args) if args.is_talk() => {
+            talk(place()?, environment, Wanted::of_chat(&args), output)?
         }
         Command::Chat(args) => {
             let stop = Stop::listen()?;
@@ -118,6 +123,17 @@ pub(crate) fn run(
     };
     output.flush()?;
     Ok(code)
+}
+
+fn talk(
+    place: Place,
+    environment: &'static Environment,
+    wanted: Wanted<'_>,
+    output: &mut Output,
+) -> Result<u8, CliError> {
+    let settings = Settings::load(&place, environment)?;
+    tell_storage(&Storage::of(&place.layout(), &retention(&settings))?, output);
+    crate::shell::run(place, environment, settings, wanted, output)
 }
 
 fn config(

@@ -11,7 +11,8 @@ mod status;
 
 use fluffy_base::SessionId;
 
-use self::list::meant;
+pub(crate) use self::list::{listed, meant};
+pub(crate) use self::status::{granted, told};
 use crate::args::{ResumeArgs, SessionCommand};
 use crate::client::{Follower, Link, Watched};
 use crate::commands::run::{Caps, Manner, Stage, said, watched};
@@ -82,21 +83,22 @@ fn act(
     act: Act,
     output: &mut Output,
 ) -> Result<u8, CliError> {
-    output.raw().write_all(&acted(place, environment, &meant(place, id)?, act)?)?;
+    let stop = Stop::listen()?;
+    output.raw().write_all(&acted(place, environment, &meant(place, id)?, act, &stop)?)?;
     Ok(DONE)
 }
 
 /// Does it; gives what is to be shown.
-fn acted(
+pub(crate) fn acted(
     place: &Place,
     environment: &Environment,
     id: &SessionId,
     act: Act,
+    stop: &Stop,
 ) -> Result<Vec<u8>, CliError> {
     let look = Look::of_stderr(environment);
     let reviewer = TaskReviewer::new(Said::Nothing, Box::new(AtTerminal), look);
-    let stop = Stop::listen()?;
-    let watched = Watched { observer: &(), reviewer: &reviewer, stop: &stop };
+    let watched = Watched { observer: &(), reviewer: &reviewer, stop };
     let link = Link::new(place, environment);
     let work = Work::Act { session: id.to_string(), act };
     let surroundings = Surroundings::of(environment);

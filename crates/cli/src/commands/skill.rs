@@ -14,6 +14,7 @@ mod propose;
 mod render;
 mod show;
 
+use fluffy_base::Excerpt;
 use fluffy_forge::{SkillName, Standing};
 
 use crate::args::{
@@ -209,6 +210,25 @@ pub(crate) fn handed(
         }
     }
     Ok(handed)
+}
+
+/// The skills that are trusted, each with what it does.
+pub(crate) fn trusted(place: &Place) -> Result<Vec<(String, String)>, CliError> {
+    let Some(shelf) = look(place)? else { return Ok(Vec::new()) };
+    let listed = shelf.skills()?.into_iter().filter(|it| it.standing == Standing::Trusted);
+    Ok(listed
+        .map(|it| (it.name.to_string(), Excerpt::new(&it.description, 80).to_string()))
+        .collect())
+}
+
+/// All skills, a line each.
+pub(crate) fn listed(place: &Place) -> Result<Vec<String>, CliError> {
+    let Some(shelf) = look(place)? else { return Ok(Vec::new()) };
+    let line = |it: fluffy_forge::Listed| {
+        let what = Excerpt::new(&it.description, 60);
+        format!("{:<24}  {:<8}  {what}", it.name.as_str(), it.standing.name())
+    };
+    Ok(shelf.skills()?.into_iter().map(line).collect())
 }
 
 /// The name under which a secret is kept.

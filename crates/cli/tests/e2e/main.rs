@@ -28,6 +28,7 @@ mod program;
 mod provider_host;
 mod rule_files;
 mod sandbox;
+mod shell;
 mod skill;
 mod submit;
 mod task;

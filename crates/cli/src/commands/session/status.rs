@@ -54,6 +54,28 @@ pub(super) fn grants(
     Ok(DONE)
 }
 
+/// Where a session stands, the last one where none is named, a line each.
+pub(crate) fn told(
+    place: &Place,
+    environment: &Environment,
+    id: Option<&str>,
+) -> Result<Vec<String>, CliError> {
+    let status = Status::now(place, environment, &meant(place, id)?)?;
+    Ok(lines(&status).into_iter().map(|(name, text)| format!("{name:<7} {text}")).collect())
+}
+
+/// What a person agreed to for all of a session, a line each.
+pub(crate) fn granted(
+    place: &Place,
+    environment: &Environment,
+    id: Option<&str>,
+) -> Result<Vec<String>, CliError> {
+    let status = Status::now(place, environment, &meant(place, id)?)?;
+    let nothing = "nothing was agreed to for the whole session".to_owned();
+    let grants: Vec<String> = status.grants.iter().map(Granted::line).collect();
+    Ok(if grants.is_empty() { vec![nothing] } else { grants })
+}
+
 impl Granted {
     /// The grant on one line.
     pub(crate) fn line(&self) -> String {
