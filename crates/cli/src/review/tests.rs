@@ -96,7 +96,7 @@ fn a_person_sees_request_reasons_notes_and_change_before_they_are_asked() {
         +++ Cargo.toml
         +[package]
         +name = "x"
-      Agree? [y/N]
+      Agree? [y/N, m: no, and say why]
     "#);
     let by = "the user, at the terminal".to_owned();
     assert_eq!(asked.review, Review::Approved { by, phrase: None, scope: Scope::Once });
