@@ -21,6 +21,9 @@ use crate::providers::SetupError;
 use crate::settings::SettingError;
 use crate::task_text::TaskError;
 
+/// What to do about a project that is none.
+const NAME_A_DIRECTORY: &str = "name a directory with -C DIR";
+
 /// Exit code: done.
 pub(crate) const DONE: u8 = 0;
 /// Exit code: could not be done.
@@ -267,9 +270,7 @@ impl CliError {
         match self {
             Self::NoCurrentDir => say("change to an existing directory, or use -C DIR", USAGE),
             Self::NoHome => say("set HOME, or XDG_STATE_HOME to an absolute path", USAGE),
-            Self::Project { .. } | Self::NotADirectory(_) => {
-                say("name a directory with -C DIR", USAGE)
-            }
+            Self::Project { .. } | Self::NotADirectory(_) => say(NAME_A_DIRECTORY, USAGE),
             Self::File { .. } => say("check that the file exists and may be used by you", FAILED),
             Self::Output(_) => say("check where the output goes", FAILED),
             Self::Policy(_)

@@ -94,14 +94,7 @@ pub(crate) fn run(
         Command::Kernel(KernelCommand::Serve(serve)) => {
             kernel_serve::run(place()?, environment, &serve)?
         }
-        Command::Audit(AuditCommand::Log(log)) => audit_log::run(&place()?, &log, output)?,
-        Command::Audit(AuditCommand::Verify(verify)) => audit_verify::run(&place, &verify, output)?,
-        Command::Audit(AuditCommand::Export(export)) => {
-            audit_export::run(&place()?, &export, output)?
-        }
-        Command::Audit(AuditCommand::Prove(prove)) => audit_prove::run(&place()?, &prove, output)?,
-        Command::Audit(AuditCommand::Rotate) => audit_rotate::run(&place()?, environment, output)?,
-        Command::Audit(AuditCommand::RotateKey) => audit_key::run(&place()?, environment, output)?,
+        Command::Audit(command) => audit(&place, environment, &command, output)?,
         Command::Policy(command) => policy(&place()?, environment, &command, output)?,
         Command::Sandbox(SandboxCommand::Run(run)) => {
             sandbox_run::run(&place()?, environment, &run, output)?
@@ -123,6 +116,22 @@ pub(crate) fn run(
     };
     output.flush()?;
     Ok(code)
+}
+
+fn audit(
+    place: &dyn Fn() -> Result<Place, CliError>,
+    environment: &Environment,
+    command: &AuditCommand,
+    output: &mut Output,
+) -> Result<u8, CliError> {
+    match command {
+        AuditCommand::Log(log) => audit_log::run(&place()?, log, output),
+        AuditCommand::Verify(verify) => audit_verify::run(place, verify, output),
+        AuditCommand::Export(export) => audit_export::run(&place()?, export, output),
+        AuditCommand::Prove(prove) => audit_prove::run(&place()?, prove, output),
+        AuditCommand::Rotate => audit_rotate::run(&place()?, environment, output),
+        AuditCommand::RotateKey => audit_key::run(&place()?, environment, output),
+    }
 }
 
 fn talk(

@@ -12,7 +12,7 @@ use crate::explain::CliError;
 use crate::inert::inert;
 use crate::output::Tone;
 use crate::render::{Look, Parts, People, Used, duration, tone};
-use crate::shell::surface::{Style, painted};
+use crate::shell::surface::{Style, bare, columns, cut, painted};
 use crate::wire::{Act, Bytes, ChatReply, End, ReplyKind};
 
 /// What turns.
@@ -292,7 +292,12 @@ impl App {
         // What the model has begun to say stands before what came of it.
         self.stage.settle();
         for row in self.teller.tell(event) {
-            self.stage.tell(&row);
+            let plain = bare(&row);
+            match columns(&plain) < self.stage.told_width() {
+                true => self.stage.tell(&row),
+                // What is told whole, however narrow the screen is.
+                false => self.stage.tell_text(&plain),
+            }
         }
     }
 
@@ -318,8 +323,8 @@ impl App {
         let colour = self.stage.colour();
         let (width, _) = self.stage.size();
         let room = width.saturating_sub(3 + time.len());
-        let what = crate::shell::surface::cut(&what, room);
-        let left = room.saturating_sub(crate::shell::surface::columns(&what));
+        let what = cut(&what, room);
+        let left = room.saturating_sub(columns(&what));
         let hint = if left > hint.len() { hint } else { "" };
         let quiet = painted(Style::QUIET, &format!("{time}{hint}"), colour);
         format!("{} {what}{quiet}", painted(Style::CODE, frame, colour))

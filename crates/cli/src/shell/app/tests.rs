@@ -373,7 +373,7 @@ fn cli_1_commands_are_offered_while_they_are_typed_and_wrong_ones_are_explained(
     insta::assert_snapshot!(scene.text(), @"
     > /st
       /strict  tests first; for the session and what follows
-      /status  where the session stands, what it has done, who …
+      /status  where the session stands, what it has done, who…
     ");
     scene.control('u');
     scene.sent("/stats");
@@ -431,6 +431,17 @@ fn an_error_is_told_with_its_reason_and_a_way_out() {
     scene.on(Message::Ended(Ok(Box::new(End::Task(Outcome::Failed(ending))))));
     assert!(scene.text().contains("│ ERROR: the task failed"), "{}", scene.text());
     assert!(scene.text().contains("│ Fix: try again"));
+    let ending = Ending {
+        what: "it failed".to_owned(),
+        why: "for a reason that is a good deal longer than the screen is wide".to_owned(),
+        fix: "read it to its end".to_owned(),
+    };
+    scene.on(Message::Ended(Ok(Box::new(End::Task(Outcome::Failed(ending))))));
+    assert!(
+        scene.text().contains("a good deal longer than\n│   the screen is wide"),
+        "{}",
+        scene.text()
+    );
     scene.on(Message::Ended(Err(CliError::NoProvider)));
     assert!(scene.text().contains("│ ERROR:") && scene.text().contains("│ Fix:"));
 }

@@ -596,6 +596,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
         #[test]
         fn no_sequence_of_keys_leaves_the_cursor_inside_a_grapheme(keys in keys(), room in 2_usize..20) {
             let mut editor = Editor::new();

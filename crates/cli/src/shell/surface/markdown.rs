@@ -462,11 +462,11 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_ten_megabytes_is_shown_in_bounded_memory() {
+    fn a_line_without_end_is_shown_in_bounded_memory() {
         let mut markdown = Markdown::new(true);
         let mut out = Vec::new();
         let (mut rows, mut letters) = (0, 0);
-        for _ in 0..160 {
+        for _ in 0..16 {
             markdown.push(&"x".repeat(64 << 10), 80, &mut out);
             rows += out.len();
             letters += out.iter().map(|row| bare(row).trim().len()).sum::<usize>();
@@ -475,8 +475,8 @@ mod tests {
         }
         markdown.finish(80, &mut out);
         letters += out.iter().map(|row| bare(row).trim().len()).sum::<usize>();
-        assert!(rows > 100_000, "{rows}");
-        assert!(letters >= 10 << 20, "nothing is lost: {letters}");
+        assert!(rows > 10_000, "{rows}");
+        assert!(letters >= 1 << 20, "nothing is lost: {letters}");
     }
 
     #[test]

@@ -18,5 +18,4 @@ pub(crate) use self::pager::{Page, Pager};
 pub(crate) use self::screen::Screen;
 pub(crate) use self::stage::{Menu, Stage};
 pub(crate) use self::style::{Style, columns, cut, painted};
-#[cfg(test)]
 pub(crate) use self::table::bare;

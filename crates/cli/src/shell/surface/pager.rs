@@ -101,7 +101,7 @@ impl Pager {
             Page::HalfDown => self.down(self.room().div_ceil(2)),
             Page::HalfUp => self.up(self.room().div_ceil(2)),
             Page::Top => (self.line, self.part) = (0, 0),
-            Page::End => self.to_end(),
+            Page::End => self.go_to_end(),
             Page::Search => {
                 self.typing = true;
                 self.wanted.clear();
@@ -219,7 +219,7 @@ impl Pager {
         }
     }
 
-    fn to_end(&mut self) {
+    fn go_to_end(&mut self) {
         let (line, part) = self.last_top();
         (self.line, self.part) = (line, part);
     }

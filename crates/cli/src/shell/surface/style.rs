@@ -167,13 +167,20 @@ pub(crate) fn wrapped<'a>(spans: &'a [Span], frame: Frame<'a>) -> Vec<Row> {
     let mut rows = Rows { frame, done: Vec::new(), row: Vec::new(), used: 0, end: 0 };
     for span in spans {
         let mut at = span.end.saturating_sub(span.text.len());
-        for grapheme in span.text.graphemes(true) {
+        let plain = span.text.is_ascii().then(|| letters(&span.text));
+        let joined = (!span.text.is_ascii()).then(|| span.text.graphemes(true));
+        for grapheme in plain.into_iter().flatten().chain(joined.into_iter().flatten()) {
             at += grapheme.len();
             let grapheme = if grapheme == "\t" { TAB } else { grapheme };
             rows.push(grapheme, span.style, at.min(span.end));
         }
     }
     rows.finish()
+}
+
+/// The letters of a text without marks that join: each is one, and nothing has to be looked up.
+fn letters(text: &str) -> impl Iterator<Item = &str> {
+    (0..text.len()).filter_map(|at| text.get(at..=at))
 }
 
 struct Rows<'a> {

@@ -21,7 +21,7 @@ fn cli_1_what_is_typed_is_edited_completed_and_found_again() {
     terminal.sees("> helo 日本 world");
     terminal.press(&["C-a", "Right", "Right", "Right"]);
     terminal.typed("l");
-    terminal.press(&["M-f", "M-f"]);
+    terminal.press(&["M-f", "M-f", "M-f"]);
     terminal.press(&["C-k"]);
     terminal.sees("> hello 日本");
     terminal.until("the cursor behind a wide letter", |_| terminal.cursor().starts_with("12,"));
@@ -43,7 +43,22 @@ fn cli_1_what_is_typed_is_edited_completed_and_found_again() {
     terminal.press(&["Enter", "C-u"]);
     terminal.sent("/stats");
     terminal.sees("did you mean /status?");
-    insta::assert_snapshot!(terminal.masked(), @"");
+    insta::assert_snapshot!(terminal.masked(), @"
+    │ fluffy #  what is to be done? /help lists commands and keys
+
+    > /verbose
+
+    │ more is shown
+
+    > /stats
+
+    │ ERROR: this is no command
+    │ Reason: there is no command `/stats`
+    │ Fix: did you mean /status? /help lists all commands
+
+    >
+    strict mode · idle · verbose
+    ");
     terminal.press(&["C-d"]);
     terminal.sees("left: 0");
 }
@@ -59,14 +74,32 @@ fn cli_1_a_paste_of_many_lines_is_one_text_and_the_window_may_change() {
     terminal.sees("third, which");
     terminal.press(&["M-Enter"]);
     terminal.typed("typed");
-    insta::assert_snapshot!(terminal.sees("  typed"), @"");
+    insta::assert_snapshot!(terminal.sees("  typed"), @"
+    │ fluffy 0.1.0  what is to be done? /help lists commands and keys
+
+    > first line
+      second 日本語 line
+          third, which is a good deal longer than the others are
+      typed
+    strict mode · idle
+    ");
     terminal.tmux(&["resize-window", "-x", "30", "-y", "12"]);
     terminal.until("the narrow window", |screen| {
         screen.contains("  typed") && screen.contains("longer")
     });
-    insta::assert_snapshot!(terminal.until("the input at rest", |screen| screen.ends_with("idle")), @"");
+    insta::assert_snapshot!(terminal.until("the input at rest", |screen| screen.ends_with("idle")).trim_start(), @"
+    > first line
+      second 日本語 line
+          third, which is a good
+      deal longer than the others
+       are
+      typed
+    strict mode · idle
+    ");
     terminal.tmux(&["resize-window", "-x", "20", "-y", "5"]);
-    insta::assert_snapshot!(terminal.until("a tiny window", |screen| screen.lines().count() <= 5 && screen.contains("typed")), @"");
+    terminal.until("a tiny window", |screen| {
+        screen.contains('↑') && screen.contains("  typed") && screen.contains("strict mode")
+    });
     terminal.tmux(&["resize-window", "-x", "70", "-y", "24"]);
     terminal.until("the wide window", |screen| screen.contains("longer than the others are"));
     let input = terminal.screen();
@@ -93,17 +126,43 @@ fn slow_cli_2_a_task_is_done_in_the_conversation_and_questions_are_answered_by_k
     terminal.sent(TASK);
     terminal.sees("? agree?");
     terminal.until("the answer to be possible", |_| {
-        terminal.press(&["d"]);
+        // What is pressed before the question could be read is typed.
+        terminal.press(&["C-u", "d"]);
         terminal.screen().contains("space b j k g G")
     });
     terminal.press(&["G"]);
     terminal.sees("100 %");
     terminal.press(&["q"]);
     terminal.sees("? agree?");
-    terminal.press(&["C-u", "y"]);
+    terminal.press(&["y"]);
     terminal.sees("✓ done");
     assert!(lab.user.read("sums.py").contains("def double"));
-    insta::assert_snapshot!(terminal.masked(), @"");
+    insta::assert_snapshot!(terminal.masked(), @"
+    │   +# a line
+    │   +# a line
+    │   +# a line
+    │   and # more lines
+    │ ✓ agreed: the user, at the terminal
+    │ → committing
+    │ ✓ test.run   # passed, # failed  [time]
+    │   ✓ # passed
+
+      Done.
+
+    │ → at rest
+    │ ✓ merged # files into the project
+    │     ~ sums.py
+    │     + test_double.py
+    │ ✓ commit [id]
+    │ ✓ task.complete  add double  [time]
+
+      add double
+
+    │ ✓ done  # files · # turns · [time]
+
+    >
+    strict mode · idle · # tokens
+    ");
     terminal.sent("/status");
     terminal.sees("│ Session");
     terminal.sent("/quit");
@@ -133,7 +192,9 @@ fn slow_cli_2_what_is_under_way_is_cancelled_and_what_it_prints_is_harmless() {
     assert!(!terminal.tmux(&["list-buffers"]).contains("evil"));
     terminal.press(&["C-c", "C-c"]);
     terminal.sees("cancelled");
-    terminal.until("the input", |screen| screen.ends_with("idle"));
+    terminal.until("the input at rest", |screen| {
+        screen.contains("not done") && screen.contains("idle ·")
+    });
     terminal.press(&["C-d"]);
     terminal.sees("left: 0");
     terminal.typed("echo");

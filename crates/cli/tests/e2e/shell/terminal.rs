@@ -13,25 +13,24 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// `fluffy` at a terminal.
-pub(crate) struct Terminal<'a> {
-    pub(crate) lab: &'a Lab,
+pub(crate) struct Terminal {
     socket: PathBuf,
 }
 
-impl<'a> Terminal<'a> {
+impl Terminal {
     /// Begins a conversation with what a model says.
-    pub(crate) fn new(lab: &'a Lab, turns: &[Value], (width, height): (u32, u32)) -> Self {
+    pub(crate) fn new(lab: &Lab, turns: &[Value], (width, height): (u32, u32)) -> Self {
         Self::with(lab, turns, (width, height), &["TERM=tmux-256color", "NO_COLOR=1"])
     }
 
     /// The same with these variables.
     pub(crate) fn with(
-        lab: &'a Lab,
+        lab: &Lab,
         turns: &[Value],
         (width, height): (u32, u32),
         variables: &[&str],
     ) -> Self {
-        let this = Self { lab, socket: lab.user.project.path("tmux.sock") };
+        let this = Self { socket: lab.user.project.path("tmux.sock") };
         let provider = format!("replay:{}", lab.transcript(turns).display());
         let path = match lab.language {
             Language::Python => with_pytest(),
@@ -142,7 +141,7 @@ impl<'a> Terminal<'a> {
     }
 }
 
-impl Drop for Terminal<'_> {
+impl Drop for Terminal {
     fn drop(&mut self) {
         let mut kill = Command::new("tmux");
         let _gone = kill.arg("-S").arg(&self.socket).arg("kill-server").output();
