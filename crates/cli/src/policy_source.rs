@@ -5,6 +5,7 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use fluffy_kernel::{Extensions as _, KernelError};
 use fluffy_policy::{BuiltIn, DEFAULT_POLICY, MAX_POLICY_BYTES, PolicyFile, Rule};
@@ -43,7 +44,7 @@ impl PolicySource {
         if exists(&own)? {
             return Ok(Self { policy: read(OWN_POLICY, &own)?, from: PolicyHome::Project });
         }
-        Ok(Self { policy: PolicyFile::parse(SHIPPED, DEFAULT_POLICY)?, from: PolicyHome::Shipped })
+        Ok(Self { policy: shipped()?, from: PolicyHome::Shipped })
     }
 
     /// Its rules with the built-in ones: what the kernel asks.
@@ -53,6 +54,18 @@ impl PolicySource {
         let loaded = place.rule_files().load(self.policy.extensions());
         rules.extend(loaded.map_err(KernelError::Extensions)?.rules);
         Ok(rules)
+    }
+}
+
+/// The shipped policy, which is read once in a process: every task of a kernel begins with it.
+pub(crate) fn shipped() -> Result<PolicyFile, CliError> {
+    static READ: OnceLock<PolicyFile> = OnceLock::new();
+    match READ.get() {
+        Some(policy) => Ok(policy.clone()),
+        None => {
+            let policy = PolicyFile::parse(SHIPPED, DEFAULT_POLICY)?;
+            Ok(READ.get_or_init(|| policy).clone())
+        }
     }
 }
 

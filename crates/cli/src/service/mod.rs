@@ -26,6 +26,7 @@ use crate::environment::Environment;
 use crate::explain::{CliError, Explained};
 use crate::interrupt::How;
 use crate::place::Place;
+use crate::policy_source;
 use crate::status::Status;
 use crate::wire::{
     self, Attach, Bytes, End, Joined, ReviewResponse, StatusRequest, Steer, Steered, Submission,
@@ -122,8 +123,10 @@ impl Desk {
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Tries whether sandboxes can be made, before anybody asks. Where they cannot, the first work says why.
+    /// Reads the shipped policy and tries whether sandboxes can be made, before anybody asks. Where they cannot, the first
+    /// work says why.
     pub(crate) fn make_ready(&self) {
+        drop(policy_source::shipped());
         drop(self.runtime());
     }
 
