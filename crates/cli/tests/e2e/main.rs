@@ -13,6 +13,7 @@ mod audit;
 mod config;
 mod demo;
 mod demo_projects;
+mod engines;
 mod gateway;
 mod halt;
 mod independent;
