@@ -10,6 +10,7 @@
 mod conformance;
 mod docs;
 mod edges;
+mod events;
 mod headers;
 mod licences;
 mod manifest;
@@ -57,6 +58,11 @@ pub const CHECKS: &[Check] = &[
         run: docs::check,
     },
     Check {
+        name: "events",
+        promise: "the page of events is what the source says",
+        run: events::check,
+    },
+    Check {
         name: "conformance",
         promise: "every requirement has its row, every test named there exists",
         run: conformance::check,
@@ -67,3 +73,8 @@ pub const CHECKS: &[Check] = &[
         run: licences::check,
     },
 ];
+
+/// The pages that follow from the source, with where they belong.
+pub fn pages(repo: &Repo) -> Vec<(&'static str, String)> {
+    events::written(repo).into_iter().collect()
+}

@@ -1,11 +1,12 @@
-//! `cargo xtask check [NAME…]`: runs the repository's checks and prints what they find.
+//! `cargo xtask check [NAME…]`: runs the repository's checks and prints what they find. `cargo xtask write`: writes the pages
+//! that follow from the source.
 //!
 //! Exit code 0: nothing found; 1: something found; 2: not understood.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use xtask::{CHECKS, Check, Repo};
+use xtask::{CHECKS, Check, Repo, pages};
 
 fn main() -> io::Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -15,6 +16,7 @@ fn main() -> io::Result<ExitCode> {
             Ok(checks) => run(&checks, out),
             Err(unknown) => usage(out, &format!("there is no check called `{unknown}`")),
         },
+        Some((command, [])) if command == "write" => write(out),
         Some((command, _)) => usage(out, &format!("there is no command called `{command}`")),
         None => usage(out, "a command is missing"),
     }
@@ -50,8 +52,22 @@ fn run(checks: &[&Check], out: &mut impl Write) -> io::Result<ExitCode> {
     Ok(ExitCode::FAILURE)
 }
 
+#[expect(clippy::disallowed_methods, reason = "the one place that writes pages")]
+fn write(out: &mut impl Write) -> io::Result<ExitCode> {
+    let repo = Repo::here()?;
+    for (file, text) in pages(&repo) {
+        std::fs::write(repo.root().join(file), text)?;
+        writeln!(out, "{file}")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 fn usage(out: &mut impl Write, problem: &str) -> io::Result<ExitCode> {
     let names: Vec<&str> = CHECKS.iter().map(|check| check.name).collect();
-    writeln!(out, "{problem}\nusage: cargo xtask check [NAME…]\nchecks: {}", names.join(", "))?;
+    writeln!(
+        out,
+        "{problem}\nusage: cargo xtask check [NAME…] | write\nchecks: {}",
+        names.join(", ")
+    )?;
     Ok(ExitCode::from(2))
 }

@@ -46,7 +46,7 @@ impl Repo {
     }
 
     /// Where the repository lies, for commands that must run in it.
-    pub(crate) fn root(&self) -> &Path {
+    pub fn root(&self) -> &Path {
         &self.root
     }
 

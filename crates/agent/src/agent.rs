@@ -137,13 +137,17 @@ impl Run<'_> {
     /// The next request, within the window and the caps.
     fn request(&mut self) -> Result<ModelRequest, Outcome> {
         let bench = self.agent.bench;
+        if let Some(pins) = bench.pins() {
+            self.conversation.set_pins(pins);
+        }
         let tools = tools::fitted(bench.tools());
         let used: usize = tools.iter().map(ToolDefinition::bytes).sum();
         let used = used.saturating_add(self.conversation.person_bytes());
         let elsewhere =
             MAX_FIRST_REQUEST_BYTES.saturating_sub(used.saturating_add(MAX_SYSTEM_BYTES));
         let notes = Notes::new(&bench.rules());
-        let Prompt { system, before } = prompt(&bench.state(), &bench.tree(), &notes, elsewhere);
+        let Prompt { system, before } =
+            prompt(bench.manual(), &bench.state(), &bench.tree(), &notes, elsewhere);
         let mut request = ModelRequest {
             model: self.agent.provider.model().to_owned(),
             system,

@@ -17,6 +17,11 @@ pub trait Bench: Send + Sync {
     /// Where the work stands.
     fn state(&self) -> Standing;
 
+    /// Who the model is and how it is to work, where that is not as in a task.
+    fn manual(&self) -> Option<&str> {
+        None
+    }
+
     /// Submits the calls of one turn and waits for all of them. They may run at the same time where they do
     /// not get in each other's way.
     fn call(&self, calls: &[ParsedCall]) -> Vec<CallResult>;
@@ -39,6 +44,11 @@ pub trait Bench: Send + Sync {
 
     /// The project's files as lines, three levels deep, at most 200.
     fn tree(&self) -> Vec<String>;
+
+    /// What the person keeps before the model's eyes now; nothing where that does not change.
+    fn pins(&self) -> Option<Vec<String>> {
+        None
+    }
 
     /// The project's own notes to models (`AGENTS.md`), the nearest last.
     fn rules(&self) -> Vec<Rules>;

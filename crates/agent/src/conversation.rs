@@ -114,6 +114,11 @@ impl Conversation {
         self.pins.push(words);
     }
 
+    /// This is what the person wants to be before the model's eyes now.
+    pub(crate) fn set_pins(&mut self, pins: Vec<String>) {
+        self.pins = pins;
+    }
+
     /// The loop says something.
     pub(crate) fn prompt(&mut self, words: String) {
         self.items.push_back(Item::Prompt(words));

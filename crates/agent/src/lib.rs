@@ -26,6 +26,9 @@ mod session;
 mod summary;
 mod tools;
 
+// What a bench is made of, for those who may not know providers themselves.
+pub use fluffy_provider::{Call, CallOutcome, CallResult, Provider, ToolDefinition, Turn, to_line};
+
 pub use agent::{Agent, MAX_INVALID, MAX_NUDGES};
 pub use bench::{AgentError, Bench, Failure, ParsedCall, Rules, Standing, TaskStatus};
 pub use calls::MAX_CALLS;

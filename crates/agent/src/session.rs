@@ -98,27 +98,39 @@ impl<'a> SessionBench<'a> {
     }
 
     fn pinned(&self, mut conversation: Conversation) -> Conversation {
-        for pin in self.session.pins() {
-            conversation.pin(format!("{}\n{}", pin.path, pin.text));
-        }
+        conversation.set_pins(self.pin_texts());
         conversation
+    }
+
+    fn pin_texts(&self) -> Vec<String> {
+        let pins = self.session.pins().into_iter();
+        pins.map(|pin| format!("{}\n{}", pin.path, pin.text)).collect()
     }
 
     /// Answers what an interrupted session left unanswered, and gives the conversation so far.
     pub fn resume(&self, stored: &StoredSession) -> Result<Resumed, ResumeError> {
         let mut messages = vec![Message::User { text: stored.task.clone() }];
+        let said_after = |turns: usize| {
+            let said = stored.messages.iter().filter(move |said| said.after == turns as u64);
+            said.map(|said| Message::User { text: said.text.clone() })
+        };
+        // What was used for what the person said before is not counted against what they say now.
+        let first_counted = stored.turns.len().saturating_sub(stored.turns_since_said());
         let mut spent = Spent::default();
         for (at, record) in stored.turns.iter().enumerate() {
+            messages.extend(said_after(at));
             let kept = Kept::deserialize(&record.turn)
                 .map_err(|source| ResumeError { turn: at + 1, source })?;
             let calls = match &kept.message {
                 Message::Assistant { calls, .. } => calls.clone(),
                 Message::User { .. } | Message::Results { .. } => Vec::new(),
             };
-            spent.turns += 1;
-            spent.usage = spent.usage.plus(kept.usage);
-            let cost = kept.cost.unwrap_or_else(|| Prices::ASSUMED.cost(&kept.usage));
-            spent.cost = spent.cost.saturating_add(cost);
+            if at >= first_counted {
+                spent.turns += 1;
+                spent.usage = spent.usage.plus(kept.usage);
+                let cost = kept.cost.unwrap_or_else(|| Prices::ASSUMED.cost(&kept.usage));
+                spent.cost = spent.cost.saturating_add(cost);
+            }
             messages.push(kept.message);
             let mut results: Vec<CallResult> = record.answers.values().map(result).collect();
             if at + 1 == stored.turns.len() {
@@ -128,6 +140,7 @@ impl<'a> SessionBench<'a> {
             }
             messages.push(Message::Results { results });
         }
+        messages.extend(said_after(stored.turns.len()));
         let conversation = self.pinned(Conversation::resumed(messages));
         Ok(Resumed { conversation, spent })
     }
@@ -262,6 +275,10 @@ impl Bench for SessionBench<'_> {
 
     fn tree(&self) -> Vec<String> {
         self.look(|tree, _| tree.to_vec())
+    }
+
+    fn pins(&self) -> Option<Vec<String>> {
+        Some(self.pin_texts())
     }
 
     fn rules(&self) -> Vec<Rules> {

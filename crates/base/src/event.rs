@@ -133,6 +133,12 @@ pub enum Event {
         approved: bool,
         /// Who.
         by: String,
+        /// How far a yes reaches beyond this call: `session` or `rule`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        scope: Option<String>,
+        /// What the person says to the model, refusing it; how it begins.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        words: Option<String>,
     },
     /// The work is in the project.
     #[serde(rename = "merge.completed")]

@@ -1,5 +1,8 @@
 //! SHA-256 digests: the only hash that is trusted here; git's own names for objects are git's.
 
+#[cfg(target_arch = "x86_64")]
+mod lanes;
+
 use std::fmt;
 use std::str::FromStr;
 
@@ -28,6 +31,20 @@ impl Digest {
         compress256(&mut state, whole);
         let mut last = [[0; BLOCK]; 2];
         compress256(&mut state, pad(&mut last, rest, bytes.len()));
+        Self::from_state(&state)
+    }
+
+    /// The digests of many messages, in their order; sixteen at a time where the processor can, which
+    /// takes less than half the time. Best with messages of about the same length.
+    pub fn of_each(messages: &[&[u8]]) -> Vec<Self> {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(states) = lanes::states(messages) {
+            return states.iter().map(Self::from_state).collect();
+        }
+        messages.iter().map(|message| Self::of(message)).collect()
+    }
+
+    fn from_state(state: &State) -> Self {
         let mut digest = [0; 32];
         for (bytes, word) in digest.as_chunks_mut().0.iter_mut().zip(state) {
             *bytes = word.to_be_bytes();
@@ -70,8 +87,11 @@ impl Digest {
 /// Bytes that SHA-256 takes at once.
 const BLOCK: usize = 64;
 
+/// SHA-256 between two blocks.
+type State = [u32; 8];
+
 /// SHA-256 before the first block.
-const INITIAL: [u32; 8] = [
+const INITIAL: State = [
     0x6a09_e667,
     0xbb67_ae85,
     0x3c6e_f372,
@@ -202,6 +222,21 @@ mod tests {
         for length in 0..bytes.len() {
             let whole = &bytes[..length];
             assert_eq!(Digest::of(whole), Digest::of_parts(&[whole]), "{length}");
+        }
+    }
+
+    #[test]
+    fn digests_of_many_are_those_of_each() {
+        let bytes: Vec<u8> = (0..2000_u32).map(|n| (n * 31 % 251) as u8).collect();
+        let lengths = [0, 1, 55, 56, 63, 64, 65, 119, 120, 128, 700, 1999];
+        for count in 0..70 {
+            for mix in 0..4 {
+                let length = |n: usize| lengths[(n * (mix * 2 + 1) + n / 5 * mix) % lengths.len()];
+                let messages: Vec<&[u8]> =
+                    (0..count).map(|n| &bytes[n % 7..][..length(n).min(1990)]).collect();
+                let expected: Vec<_> = messages.iter().map(|m| Digest::of_parts(&[m])).collect();
+                assert_eq!(Digest::of_each(&messages), expected, "{count} {mix}");
+            }
         }
     }
 

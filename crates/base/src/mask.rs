@@ -22,7 +22,7 @@ const LOOK_BACK: usize = 32;
 struct Kind {
     /// How they begin; `?` stands for any small letter.
     prefix: &'static [u8],
-    /// Where in the prefix its rarest byte stands: a `-`, a `_` or a `K`.
+    /// Where in the prefix its rarest byte stands: a `-`, a `_` or an `I`.
     rare: usize,
     /// How many more bytes make a key.
     least: usize,
@@ -35,11 +35,12 @@ const fn kind(prefix: &'static [u8], rare: usize, least: usize, fits: fn(u8) -> 
 }
 
 /// The one list of them.
-const KINDS: [Kind; 7] = [
+const KINDS: [Kind; 8] = [
     kind(b"sk-", 2, 16, is_token),
     kind(b"ghp_", 3, 16, is_token),
     kind(b"gho_", 3, 16, is_token),
-    kind(b"AKIA", 1, 16, |b| b.is_ascii_uppercase() || b.is_ascii_digit()),
+    kind(b"AKIA", 2, 16, |b| b.is_ascii_uppercase() || b.is_ascii_digit()),
+    kind(b"AIza", 1, 35, is_token),
     kind(b"glpat-", 5, 16, is_token),
     // No `_` inside: `npm_config_user_agent` is a variable that npm sets.
     kind(b"npm_", 3, 16, |b| b.is_ascii_alphanumeric()),
@@ -67,7 +68,7 @@ pub fn masked(text: &str) -> Cow<'_, str> {
 pub fn known_secrets(text: &str) -> impl Iterator<Item = Range<usize>> {
     let bytes = text.as_bytes();
     let mut searched = 0;
-    memchr3_iter(b'-', b'_', b'K', bytes).filter_map(move |at| {
+    memchr3_iter(b'-', b'_', b'I', bytes).filter_map(move |at| {
         let before = bytes.get(at.checked_sub(1)?).copied()?;
         if !is_likely(before, bytes.get(at).copied()?) {
             return None;
@@ -84,7 +85,7 @@ fn is_likely(before: u8, rare: u8) -> bool {
     match rare {
         b'_' => matches!(before, b'm' | b'o' | b'p'),
         b'-' => before.is_ascii_lowercase(),
-        _ => before == b'A',
+        _ => matches!(before, b'A' | b'K'),
     }
 }
 
@@ -161,13 +162,14 @@ mod tests {
 
     use super::*;
 
-    const KEYS: [&str; 12] = [
+    const KEYS: [&str; 13] = [
         "sk-abcdefghijklmnop1234",
         "sk-proj-abcdefghijklmnop_1234",
         "sk-ant-api03-abcdefghijklmnop",
         "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
         "gho_abcdefghijklmnopqrstuvwxyz0123456789",
         "AKIAIOSFODNN7EXAMPLE",
+        "AIzaabcdefghij-KLMNOPQRST_0123456789abc",
         "glpat-abcdefghij1234567890",
         "npm_abcdefghijklmnopqrstuvwxyz0123456789",
         "xoxb-123456789012-1234567890123-abcdef",
@@ -209,7 +211,7 @@ mod tests {
     fn the_rarest_byte_of_every_prefix_is_searched_for() {
         for kind in KINDS {
             let rare = kind.prefix[kind.rare];
-            assert!(matches!(rare, b'-' | b'_' | b'K'));
+            assert!(matches!(rare, b'-' | b'_' | b'I'));
             let before = kind.prefix[kind.rare - 1];
             let befores = if before == b'?' { b'a'..=b'z' } else { before..=before };
             assert!(befores.into_iter().all(|before| is_likely(before, rare)));
@@ -234,6 +236,9 @@ mod tests {
             "AKIArticlesAboutMountainsAndLakes",
             "AKIASHORT",
             "akiaiosfodnn7example",
+            "AIzaabcdefghij-KLMNOPQRST_0123456789ab",
+            "aizaabcdefghij-KLMNOPQRST_0123456789abc",
+            "MAIzaabcdefghij-KLMNOPQRST_0123456789abc",
             "xglpat-abcdefghij1234567890",
             "glpat-short",
             "glpat_abcdefghij1234567890",

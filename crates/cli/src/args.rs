@@ -1,5 +1,6 @@
 //! What was typed.
 
+mod chat;
 mod config;
 mod image;
 mod policy;
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use fluffy_kernel::{DualChannel, EvidenceFirst, Permissive, Strict, Variant};
 
+pub(crate) use self::chat::ChatArgs;
 pub(crate) use self::config::{ConfigCommand, GetArgs, ListArgs, SetArgs, UnsetArgs, Whose};
 pub(crate) use self::image::ImageCommand;
 pub(crate) use self::policy::{
@@ -21,18 +23,20 @@ pub(crate) use self::policy::{
 };
 pub(crate) use self::provider::{AuthCommand, ModelsArgs};
 pub(crate) use self::sandbox::{NetName, RunArgs, SandboxCommand};
-pub(crate) use self::session::{ExportForm, ExportSessionArgs, ResumeArgs, SessionCommand};
+pub(crate) use self::session::{
+    ExportForm, ExportSessionArgs, ResumeArgs, SayArgs, SessionCommand,
+};
 pub(crate) use self::skill::{
-    BuildArgs, MannerArgs, NamedArgs, ProposeArgs, ResearchArgs, RevokeArgs, RunSkillArgs,
-    SkillCommand, SkillDoctorArgs,
+    BuildArgs, InstallArgs, MannerArgs, NamedArgs, ProposeArgs, ResearchArgs, RevokeArgs,
+    RunSkillArgs, SkillCommand, SkillDoctorArgs,
 };
 pub(crate) use self::task::{
-    CapArgs, DemoArgs, LanguageName, SaidArgs, TaskArgs, with_run, with_tip,
+    CapArgs, DemoArgs, LanguageName, ModeName, SaidArgs, TaskArgs, is_bare, with_run, with_tip,
 };
 
 /// An AI programming CLI in which the model proposes and a kernel disposes.
 #[derive(Debug, Parser)]
-#[command(name = "fluffy", version, arg_required_else_help = true)]
+#[command(name = "fluffy", version, arg_required_else_help = true, after_help = crate::shell::manual())]
 pub(crate) struct Args {
     /// Act on the project in DIR instead of the current directory
     #[arg(short = 'C', long = "project", value_name = "DIR", global = true)]
@@ -45,6 +49,8 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Do a task: tests first, then code, then review, merge and commit
     Run(Box<TaskArgs>),
+    /// Say one thing in plain words: a task, a skill, a question about what came before
+    Chat(Box<ChatArgs>),
     /// See a task done, from a failing test to a proved commit, in half a minute
     Demo(DemoArgs),
     /// Look at tasks, take their steps back, go on with them
@@ -83,8 +89,8 @@ pub(crate) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Write the manual page to the standard output
-    Man,
+    /// Write the manual to the standard output, or a page for every command to a directory
+    Man(ManArgs),
     /// Start the kernel of a project and keep it alive
     #[command(hide = true)]
     Boot,
@@ -103,6 +109,19 @@ pub(crate) enum Command {
     /// Be the first process of a container that an engine made
     #[command(hide = true)]
     SandboxEntry,
+    /// Talk at a terminal: `fluffy` without a task
+    #[command(skip)]
+    Talk(Box<TaskArgs>),
+}
+
+impl Args {
+    /// The same, except that a run without a task is a conversation.
+    pub(crate) fn or_talk(self) -> Self {
+        match self.command {
+            Command::Run(task) if task.is_talk() => Self { command: Command::Talk(task), ..self },
+            command => Self { command, ..self },
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -261,6 +280,16 @@ pub(crate) struct ProveArgs {
     /// The file to write; the standard output without it
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ManArgs {
+    /// Write a page for every command into DIR, which is made if need be
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Write the page of all commands as Markdown
+    #[arg(long, conflicts_with = "dir")]
+    pub(crate) markdown: bool,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use fluffy_agent::{Agent, Caps as AgentCaps, Ended, Outcome as LoopOutcome, SessionBench, Spent};
+use fluffy_agent::{Agent, Ended, Outcome as LoopOutcome, SessionBench, Spent};
 use fluffy_base::{Event, Observer, SessionId, SystemWaiter};
 use fluffy_kernel::{
     Cancel, CommitOptions, Driver, GitOptions, Lab, Reviewer, Session, SessionConfig, SessionError,
@@ -14,11 +14,11 @@ use fluffy_workflow::{Access, Conventions, Mode};
 
 use crate::commands::run::{Caps, Done, Ending, Outcome};
 use crate::environment::Environment;
-use crate::explain::CliError;
+use crate::explain::{CliError, Explained};
 use crate::forge::Forge;
 use crate::interrupt::{How, Stop};
 use crate::place::Place;
-use crate::providers::{Chosen, ModelSource};
+use crate::providers::{Chosen, GatewaySetup, ModelSource};
 use crate::settings::Settings;
 use crate::toolchains;
 use crate::wire::Handed;
@@ -36,7 +36,17 @@ pub(crate) struct Scene<'a> {
     /// Where the session's skills run, once there are some.
     pub(crate) skills: OnceLock<Arc<Lab>>,
     /// What is told of the session before anybody else is.
-    pub(crate) met: &'a dyn Fn(&Session),
+    pub(crate) met: &'a dyn Fn(&Arc<Session>),
+    /// What is told before it is closed: nobody else holds it then.
+    pub(crate) parted: &'a dyn Fn(),
+}
+
+/// What the person says after the task.
+pub(crate) struct Said<'a> {
+    /// What tells it from the same words said again.
+    pub(crate) message: &'a str,
+    /// The words.
+    pub(crate) text: &'a str,
 }
 
 /// A task as it was meant.
@@ -55,19 +65,18 @@ pub(crate) struct Task<'a> {
 pub(crate) fn begin(
     task: &Task<'_>,
     caps: Caps,
-    model: ModelSource,
+    chosen: Chosen,
     scene: &Scene<'_>,
     stop: &Stop,
 ) -> Result<Outcome, CliError> {
-    let chosen = model.open(scene.place, &scene.runtime, 0)?;
     let provider = &*chosen.provider;
     let config = scene.with_skills(scene.config()?)?;
     let session = match Session::begin(config, task.text, task.mode, task.access) {
         Err(SessionError::Mode(why)) => return Ok(mode_refused(&why)),
-        begun => begun?,
+        begun => Arc::new(begun?),
     };
     if let Err(error) = task.pins.iter().try_for_each(|path| session.pin(path)) {
-        session.close()?;
+        scene.closed(session)?;
         return Err(error.into());
     }
     scene.introduce(&session, &chosen, stop)?;
@@ -76,7 +85,7 @@ pub(crate) fn begin(
     let mut conversation = bench.conversation();
     let agent = agent(&bench, provider, scene, caps, Spent::default());
     let ended = agent.run(&mut conversation, Some(task.text));
-    finish(session, ended)
+    finish(session, scene, ended)
 }
 
 /// Goes on with a session.
@@ -88,8 +97,33 @@ pub(crate) fn resume(
     stop: &Stop,
 ) -> Result<Outcome, CliError> {
     let config = scene.with_skills(scene.config()?)?;
-    let (session, stored) = Session::resume(config, id.clone())?;
-    let chosen = model.open(scene.place, &scene.runtime, stored.turns.len())?;
+    let resumed = Session::resume(config, id.clone())?;
+    go_on(resumed, |played| model.open(scene.place, &scene.runtime, played), caps, scene, stop)
+}
+
+/// Goes on with a session because the person says something more. Whoever drives it is opened behind so many turns.
+pub(crate) fn say(
+    id: &SessionId,
+    said: &Said<'_>,
+    open: impl FnOnce(usize) -> Result<Chosen, CliError>,
+    caps: Caps,
+    scene: &Scene<'_>,
+    stop: &Stop,
+) -> Result<Outcome, CliError> {
+    let config = scene.with_skills(scene.config()?)?;
+    let said = Session::say(config, id.clone(), said.message, said.text)?;
+    go_on(said, open, caps, scene, stop)
+}
+
+fn go_on(
+    (session, stored): (Session, StoredSession),
+    open: impl FnOnce(usize) -> Result<Chosen, CliError>,
+    caps: Caps,
+    scene: &Scene<'_>,
+    stop: &Stop,
+) -> Result<Outcome, CliError> {
+    let session = Arc::new(session);
+    let chosen = open(stored.turns.len())?;
     let provider = &*chosen.provider;
     scene.introduce(&session, &chosen, stop)?;
     let bench = SessionBench::new(&session).priced(provider.prices());
@@ -97,7 +131,7 @@ pub(crate) fn resume(
     let mut conversation = resumed.conversation;
     let agent = agent(&bench, provider, scene, caps, resumed.spent);
     let ended = agent.run(&mut conversation, None);
-    finish(session, ended)
+    finish(session, scene, ended)
 }
 
 /// What a session of the ledger is, without waking it.
@@ -113,7 +147,7 @@ fn agent<'a>(
     caps: Caps,
     spent: Spent,
 ) -> Agent<'a> {
-    let caps = AgentCaps { turns: caps.turns, tokens: caps.tokens, cost: caps.cost_micros };
+    let caps = caps.of_loop();
     Agent { bench, provider, observer: &*scene.observer, waiter: &SystemWaiter, caps, spent }
 }
 
@@ -149,6 +183,12 @@ impl Scene<'_> {
         })
     }
 
+    /// The local model, where the person chose it for conversation.
+    pub(crate) fn take_talk(&self) -> Option<GatewaySetup> {
+        let mut handed = self.handed.lock().unwrap_or_else(PoisonError::into_inner);
+        handed.as_mut().and_then(|handed| handed.talk.take())
+    }
+
     /// What skills are given in this piece of work.
     pub(crate) fn take_handed(&self) -> Handed {
         let mut handed = self.handed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -170,10 +210,18 @@ impl Scene<'_> {
         Ok(config)
     }
 
+    /// Closes a session that nobody else holds any more; gives the root of the ledger's tree.
+    pub(crate) fn closed(&self, session: Arc<Session>) -> Result<String, CliError> {
+        (self.parted)();
+        let session =
+            Arc::try_unwrap(session).map_err(|_| CliError::Told(Explained::confused()))?;
+        Ok(session.close()?)
+    }
+
     /// Says who drives the session, in the ledger and to whoever watches.
     fn introduce(
         &self,
-        session: &Session,
+        session: &Arc<Session>,
         Chosen { provider, spec }: &Chosen,
         stop: &Stop,
     ) -> Result<(), CliError> {
@@ -210,10 +258,10 @@ pub(crate) fn end(cancel: &Cancel, how: How) {
 }
 
 /// Ends a session in order; says how its task ended.
-fn finish(session: Session, ended: Ended) -> Result<Outcome, CliError> {
+fn finish(session: Arc<Session>, scene: &Scene<'_>, ended: Ended) -> Result<Outcome, CliError> {
     let outcome = session.outcome();
     let turns = session.turns();
-    let root = session.close()?;
+    let root = scene.closed(session)?;
     let ending = |what: &str, why: String, fix: &str| Ending {
         what: what.to_owned(),
         why,

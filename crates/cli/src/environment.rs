@@ -6,6 +6,9 @@ use std::path::PathBuf;
 use fluffy_base::Secret;
 use fluffy_kernel::IdentityOverrides;
 
+/// The setting that names a builder of the user's own, as a variable.
+const BUILDER_COMMAND: &str = "FLUFFY_FORGE_BUILDER_COMMAND";
+
 /// The environment as far as it matters.
 #[derive(Debug, Default)]
 pub(crate) struct Environment {
@@ -110,6 +113,7 @@ impl Environment {
     /// What the project's kernel is given of it: where things lie, and nothing that is secret.
     pub(crate) fn for_kernel(&self) -> impl Iterator<Item = (&'static str, OsString)> {
         let dir = |dir: &Option<PathBuf>| dir.clone().map(PathBuf::into_os_string);
+        let builder = self.settings.iter().find(|(name, _)| name == BUILDER_COMMAND);
         let given = [
             ("HOME", dir(&self.home)),
             ("XDG_STATE_HOME", dir(&self.state_home)),
@@ -118,6 +122,8 @@ impl Environment {
             ("XDG_RUNTIME_DIR", dir(&self.runtime_dir)),
             ("TMPDIR", dir(&self.temp)),
             ("PATH", self.path.clone()),
+            // What has to be seen of this machine depends on it.
+            (BUILDER_COMMAND, builder.map(|(_, text)| text.clone())),
         ];
         given.into_iter().filter_map(|(name, value)| Some((name, value?)))
     }

@@ -41,6 +41,19 @@ pub(crate) const CAP_REACHED: u8 = 7;
 /// Exit code: cancelled by the user.
 pub(crate) const CANCELLED: u8 = 130;
 
+/// Every exit code and what it means, as the manual has it.
+pub(crate) const EXIT_CODES: [(u8, &str); 9] = [
+    (DONE, "done; for `kernel submit`: every line was answered, whatever the answers were"),
+    (FAILED, "could not be done; a task did not reach done"),
+    (USAGE, "wrong usage or configuration; for `chat -m`: a confirmation is needed first"),
+    (DENIED, "denied, or refused by the person who was asked"),
+    (NO_SANDBOX, "no sandbox can be made; `fluffy doctor` says why"),
+    (PROVIDER_FAILED, "the provider of the model failed"),
+    (DAMAGED, "ledger, bundle or proof damaged or not genuine"),
+    (CAP_REACHED, "a cap on turns, tokens or cost was reached"),
+    (CANCELLED, "cancelled"),
+];
+
 /// Why a command could not do its work.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {
@@ -104,6 +117,8 @@ pub(crate) enum CliError {
     Driver(#[from] DriverError),
     #[error("no provider was named")]
     NoProvider,
+    #[error("it is not clear what is said to which session")]
+    SayWhat,
     #[error(transparent)]
     Setup(#[from] SetupError),
     #[error(transparent)]
@@ -208,6 +223,7 @@ impl CliError {
             Self::Sandbox(RuntimeError::State(_)) => "it was asked for something at the wrong time",
             Self::Task(error) => task_reason(error),
             Self::Driver(error) => error.why(),
+            Self::SayWhat => "there is one session, and one text",
             Self::NoProvider => "a task needs a model, and nobody is asked by default",
             Self::NoLanguage(_) => "its project is a real one, in a language that must be here",
             Self::Setup(error) => return error.why(),
@@ -223,6 +239,7 @@ impl CliError {
             Self::Kernel(KernelError::Extensions(_)) => {
                 "a policy is understood completely or not at all"
             }
+            Self::Kernel(KernelError::Note(_)) => "what cannot be recorded is not done",
             // What was told is told on as it is.
             Self::Told(told) => &told.why,
             // These have a cause of their own.
@@ -286,6 +303,7 @@ impl CliError {
             Self::Saving(_) => say("check the free space and run it again", FAILED),
             Self::Task(error) => (task_remedy(error).to_owned(), USAGE),
             Self::Driver(error) => error.remedy(),
+            Self::SayWhat => say("write: fluffy session say ID \"text\"; --last is an ID", USAGE),
             Self::NoProvider => say(
                 "name one: fluffy auth set anthropic, then --provider anthropic -m MODEL; or a server of your own: \
                  fluffy models --local; or see it work without one: fluffy demo",
@@ -321,6 +339,7 @@ fn kernel_remedy(error: &KernelError) -> (String, u8) {
         KernelError::State(_) => {
             say("begin a new session: fluffy kernel submit --json --new-session", FAILED)
         }
+        KernelError::Note(_) => say("report this: an entry is wrong", FAILED),
         KernelError::NoRandomness => say("make /dev/urandom available to this process", FAILED),
     }
 }
@@ -389,6 +408,9 @@ fn session_reason(error: &SessionError) -> &'static str {
         SessionError::Archive(_) => {
             "it must be what the ledger says, or its contents cannot be had"
         }
+        SessionError::MessageId => "what was said must be told from what is said again",
+        SessionError::NoGrant(_) => "it was never given, or counts no more",
+        SessionError::NotPinned(_) => "only what is pinned can be taken away",
         SessionError::NoStep => "nothing is staged, or what was is merged",
         SessionError::Mode(_) => "the policy or a person refused it",
         SessionError::Pin { .. } => {
@@ -438,13 +460,19 @@ fn session_remedy(error: &SessionError) -> (String, u8) {
         SessionError::PinDenied { .. } => {
             say("leave it out, or let the policy allow reading it", DENIED)
         }
+        SessionError::MessageId => say("say it with: fluffy session say", USAGE),
+        SessionError::NoGrant(_) => say("see which there are: fluffy session grants", USAGE),
+        SessionError::NotPinned(_) => say("see what is pinned: fluffy session status", USAGE),
         SessionError::NoTurn { .. } => say("see how many there are: fluffy session show", USAGE),
         SessionError::Archive(ArchiveError::Changed(_) | ArchiveError::Missing(_)) => say(
             "put the file back, or go on from before its steps: fluffy session fork --at turn:N",
             DAMAGED,
         ),
         SessionError::Archive(_) => say("check the free space and the file", FAILED),
-        SessionError::Done(_) => say("begin a new one: fluffy \"what is to be done\"", USAGE),
+        SessionError::Done(_) => say(
+            "say what more is to be done: fluffy session say --last \"…\"; or begin a new one",
+            USAGE,
+        ),
         SessionError::Step(_)
         | SessionError::Kernel(_)
         | SessionError::Registry(_)

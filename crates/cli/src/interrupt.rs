@@ -11,18 +11,7 @@ const ASKS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 /// Has this called instead of the program being ended, once; whoever asks again ends it at once. To be set up before
 /// other threads are started, which would be ended otherwise.
 pub(crate) fn instead(call: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    // SAFETY: zeros are a valid set, which sigemptyset initialises; the set is read only by the calls.
-    let set = unsafe {
-        let mut set: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&raw mut set);
-        for signal in ASKS {
-            libc::sigaddset(&raw mut set, signal);
-        }
-        match libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) {
-            0 => set,
-            error => return Err(io::Error::from_raw_os_error(error)),
-        }
-    };
+    let set = kept_back(&ASKS)?;
     thread::Builder::new().name("interrupt".to_owned()).spawn(move || {
         let mut signal = 0;
         // SAFETY: the set is initialised, and the number is written to before it is read.
@@ -38,6 +27,37 @@ pub(crate) fn instead(call: impl FnOnce() + Send + 'static) -> io::Result<()> {
         }
     })?;
     Ok(())
+}
+
+/// Has this called whenever a signal comes. To be set up before other threads are started, as above.
+pub(crate) fn whenever(signal: libc::c_int, call: impl Fn() + Send + 'static) -> io::Result<()> {
+    // Its thread is none that those which ask for the end would end.
+    kept_back(&ASKS)?;
+    let set = kept_back(&[signal])?;
+    thread::Builder::new().name("signal".to_owned()).spawn(move || {
+        let mut signal = 0;
+        // SAFETY: the set is initialised, and the number is written to before it is read.
+        while unsafe { libc::sigwait(&raw const set, &raw mut signal) } == 0 {
+            call();
+        }
+    })?;
+    Ok(())
+}
+
+/// Keeps signals back from this thread and those that it starts.
+fn kept_back(signals: &[libc::c_int]) -> io::Result<libc::sigset_t> {
+    // SAFETY: zeros are a valid set, which sigemptyset initialises; the set is read only by the calls.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        for signal in signals {
+            libc::sigaddset(&raw mut set, *signal);
+        }
+        match libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) {
+            0 => Ok(set),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
+    }
 }
 
 /// Lets them end this program again, where whoever started it had kept them back.

@@ -5,6 +5,7 @@
 
 mod answer_file;
 mod args;
+mod builders;
 mod client;
 mod commands;
 mod control;
@@ -30,18 +31,21 @@ mod render;
 mod review;
 mod service;
 mod settings;
+mod shell;
+mod status;
 mod task_text;
 mod terminal;
 mod time;
 mod toolchains;
 mod wire;
 
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 use fluffy_sandbox::Guest;
 
-use crate::args::{Args, Command, with_run, with_tip};
+use crate::args::{Args, Command, is_bare, with_run, with_tip};
 use crate::environment::Environment;
 use crate::output::Output;
 
@@ -75,9 +79,10 @@ fn main() -> ExitCode {
     if matches!(args.command, Command::PolicyHost) {
         return ExitCode::from(commands::policy_host::run());
     }
-    let environment = Environment::read();
-    let mut output = Output::new(&environment);
-    match commands::run(args, &environment, &mut output) {
+    // It lasts as long as the program does.
+    let environment: &'static Environment = Box::leak(Box::new(Environment::read()));
+    let mut output = Output::new(environment);
+    match commands::run(args, environment, &mut output) {
         Ok(code) => ExitCode::from(code),
         Err(error) => ExitCode::from(output.explain(&error)),
     }
@@ -85,8 +90,15 @@ fn main() -> ExitCode {
 
 /// What was typed, understood; who typed something else is told, and the program ends.
 fn arguments() -> Args {
-    let words = with_run(std::env::args_os().collect());
+    let typed: Vec<_> = std::env::args_os().collect();
+    let mut words = with_run(typed.clone());
+    let at_terminal = std::io::stdin().is_terminal();
+    if at_terminal && is_bare(&words) {
+        words.push("run".into());
+    }
     let parsed = Args::command().try_get_matches_from(&words);
     let parsed = parsed.and_then(|matches| Args::from_arg_matches(&matches));
-    parsed.unwrap_or_else(|error| with_tip(error, &words, &Args::command()).exit())
+    let args = parsed.unwrap_or_else(|error| with_tip(error, &words, &Args::command()).exit());
+    // Whoever gave the program itself no task wants to talk; `run` without one is a mistake.
+    if at_terminal && words.len() != typed.len() { args.or_talk() } else { args }
 }

@@ -9,6 +9,7 @@ use fluffy_policy::Part;
 use fluffy_sandbox::l1::L1Options;
 use fluffy_sandbox::{ImageChoice, NativeOptions, Runtime};
 
+use crate::builders;
 use crate::driver::{self, Chosen, Driver};
 use crate::environment::Environment;
 use crate::explain::CliError;
@@ -225,6 +226,7 @@ impl Place {
         }
         let mut shown = toolchains::of(environment);
         shown.extend(environment.personal_files());
+        shown.extend(builders::shown(environment));
         let mut writable = vec![self.state.clone(), run];
         if let Some(cache) = &self.cache {
             // Made now, so that what is installed later is seen by a kernel that runs; and the kernel's own, so that what

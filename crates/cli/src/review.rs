@@ -14,14 +14,13 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
 use fluffy_base::{Event, Excerpt, KernelRequest, sanitised};
-use fluffy_kernel::{Question, Review};
-use fluffy_policy::{Layer, Reason};
+use fluffy_kernel::{Question, Review, Scope, is_personal};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::output::Tone;
 use crate::render::{DiffView, Look};
-use crate::terminal::{agreed, answer, is_yes, nobody, refused};
+use crate::terminal::{agreed, answer, is_yes, nobody, refused_by};
 
 /// How many lines of a change are shown before the rest is asked for.
 const DIFF_SHOWN: usize = 80;
@@ -31,8 +30,6 @@ const TEXT_SHOWN: usize = 2000;
 const MAX_DIFF: usize = 256 << 10;
 /// The longest change that a person is shown, in bytes.
 const MAX_ASKED: usize = 4 << 20;
-/// Rules of the workflow that loosen it: a person's alone.
-const LOOSENING: [&str; 2] = ["workflow.mode", "workflow.container"];
 
 /// What was said with the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +50,12 @@ pub(crate) trait Person: Send + Sync {
     fn answer(&self, prompt: &str) -> io::Result<Option<String>>;
 }
 
+/// Brings a person's answers to questions.
+pub(crate) trait Answers {
+    /// Shows a question and brings the answer.
+    fn answer(&self, asked: &Asked) -> Reply;
+}
+
 /// Whoever sits at the terminal.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AtTerminal;
@@ -68,16 +71,20 @@ pub(crate) struct TaskReviewer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Asked {
-    action: String,
-    reasons: Vec<String>,
-    notes: Vec<String>,
+    pub(crate) action: String,
+    pub(crate) reasons: Vec<String>,
+    pub(crate) notes: Vec<String>,
     /// What the call is given, line by line, but for what the change shows.
-    given: String,
-    diff: Option<String>,
+    pub(crate) given: String,
+    pub(crate) diff: Option<String>,
     /// Whether it may be answered by what was said with the command.
-    beforehand: bool,
+    pub(crate) beforehand: bool,
     /// What must be typed to agree, where a simple yes is too little.
-    phrase: Option<String>,
+    pub(crate) phrase: Option<String>,
+    /// How far a yes may reach; what is not among it is refused.
+    pub(crate) scopes: Vec<Scope>,
+    /// What a yes as a rule would change in the policy's file. It is asked about once more before it is written.
+    pub(crate) exception: Option<String>,
 }
 
 /// What came back.
@@ -97,6 +104,12 @@ pub(crate) enum Reply {
         yes: bool,
         /// What was typed where a phrase was asked for.
         phrase: Option<String>,
+        /// How far a yes reaches; a no reaches nowhere.
+        #[serde(default)]
+        scope: Scope,
+        /// What the model is told with a no.
+        #[serde(default)]
+        words: Option<String>,
     },
     /// It could not be shown or read.
     Lost {
@@ -108,17 +121,20 @@ pub(crate) enum Reply {
 /// What a reply means, given whether the one who brought it has a terminal.
 pub(crate) fn judged(asked: &Asked, reply: Reply, at_terminal: bool) -> Review {
     match reply {
-        Reply::Beforehand { yes: false } => {
-            Review::Refused { by: "the user, with --no,".to_owned() }
-        }
+        Reply::Beforehand { yes: false } => refused_by("the user, with --no,"),
         Reply::Beforehand { yes: true } if asked.beforehand => agreed("the user, with --yes", None),
-        Reply::Typed { yes: false, .. } => refused(),
-        Reply::Typed { yes: true, phrase } if at_terminal => {
-            agreed("the user, at the terminal", phrase)
+        Reply::Typed { yes: false, words, .. } => {
+            Review::Refused { by: "the user".to_owned(), words }
+        }
+        Reply::Typed { yes: true, scope, .. } if !asked.scopes.contains(&scope) => {
+            refused_by("the program, as a yes that reaches so far was not offered,")
+        }
+        Reply::Typed { yes: true, phrase, scope, .. } if at_terminal => {
+            Review::Approved { by: "the user, at the terminal".to_owned(), phrase, scope }
         }
         Reply::Nobody | Reply::Beforehand { .. } | Reply::Typed { .. } => nobody(),
         Reply::Lost { why } => {
-            Review::Refused { by: format!("the terminal ({})", Excerpt::new(&why, TEXT_SHOWN)) }
+            refused_by(&format!("the terminal ({})", Excerpt::new(&why, TEXT_SHOWN)))
         }
     }
 }
@@ -133,16 +149,17 @@ impl Person for AtTerminal {
     }
 }
 
+impl Answers for TaskReviewer {
+    fn answer(&self, asked: &Asked) -> Reply {
+        // What cannot be shown or read was not agreed to.
+        self.decide(asked).unwrap_or_else(|error| Reply::Lost { why: error.to_string() })
+    }
+}
+
 impl TaskReviewer {
     /// A reviewer of one task.
     pub(crate) fn new(said: Said, person: Box<dyn Person>, look: Look) -> Self {
         Self { said, person, look }
-    }
-
-    /// Shows a question and brings the answer.
-    pub(crate) fn answer(&self, asked: &Asked) -> Reply {
-        // What cannot be shown or read was not agreed to.
-        self.decide(asked).unwrap_or_else(|error| Reply::Lost { why: error.to_string() })
     }
 
     fn decide(&self, asked: &Asked) -> io::Result<Reply> {
@@ -170,13 +187,28 @@ impl TaskReviewer {
     /// Asks for a yes; nothing where nobody is there.
     fn ask(&self, asked: &Asked) -> io::Result<Option<Reply>> {
         let is_cut = asked.body(&self.look, DIFF_SHOWN).left_out > 0;
-        let prompt = if is_cut { "  Agree? [y/N, d: all of it] " } else { "  Agree? [y/N] " };
+        let offers = |scope| asked.scopes.contains(&scope);
+        let keys = [
+            (offers(Scope::Session), "s: for this session"),
+            (offers(Scope::Rule), "r: as a rule"),
+            (true, "m: no, and say why"),
+            (is_cut, "d: all of it"),
+        ];
+        let keys = keys.iter().filter(|(there, _)| *there).map(|(_, key)| format!(", {key}"));
+        let prompt = format!("  Agree? [y/N{}] ", keys.collect::<String>());
         loop {
-            let Some(text) = self.person.answer(prompt)? else { return Ok(None) };
-            match text.as_str() {
-                "d" | "D" if is_cut => self.person.show(&asked.text(&self.look, usize::MAX))?,
-                text => return Ok(Some(Reply::Typed { yes: is_yes(text), phrase: None })),
-            }
+            let Some(text) = self.person.answer(&prompt)? else { return Ok(None) };
+            return Ok(Some(match text.as_str() {
+                "d" | "D" if is_cut => {
+                    self.person.show(&asked.text(&self.look, usize::MAX))?;
+                    continue;
+                }
+                "s" | "S" if offers(Scope::Session) => Reply::yes(Scope::Session),
+                "r" | "R" if offers(Scope::Rule) => Reply::yes(Scope::Rule),
+                "m" | "M" => Reply::no(self.person.answer("  What should the model know? ")?),
+                text if is_yes(text) => Reply::yes(Scope::Once),
+                _no => Reply::no(None),
+            }));
         }
     }
 
@@ -185,23 +217,22 @@ impl TaskReviewer {
         Ok(typed.map(|text| Reply::Typed {
             yes: !text.is_empty(),
             phrase: Some(text).filter(|text| !text.is_empty()),
+            scope: Scope::Once,
+            words: None,
         }))
     }
 }
 
-/// Whether only a person may answer for a reason.
-fn is_personal(reason: &Reason) -> bool {
-    match reason.layer() {
-        Layer::Yaml | Layer::Extension => false,
-        Layer::Workflow => LOOSENING.contains(&reason.rule()),
-        // The system's own rules, and those that are not known to ask anybody.
-        Layer::BuiltIn
-        | Layer::Validation
-        | Layer::Ambiguity
-        | Layer::Jurisdiction
-        | Layer::Variant
-        | Layer::Token
-        | Layer::Silence => true,
+impl Reply {
+    /// A yes at a terminal that reaches so far.
+    pub(crate) fn yes(scope: Scope) -> Self {
+        Self::Typed { yes: true, phrase: None, scope, words: None }
+    }
+
+    /// A no at a terminal, with what the model is told.
+    pub(crate) fn no(words: Option<String>) -> Self {
+        let words = words.filter(|words| !words.is_empty());
+        Self::Typed { yes: false, phrase: None, scope: Scope::Once, words }
     }
 }
 
@@ -213,7 +244,8 @@ impl Asked {
         let (diffs, notes): (Vec<_>, Vec<_>) =
             question.notes.iter().cloned().partition(|note| is_diff(note));
         let (diff, in_change): (_, &[&str]) = match diffs.is_empty() {
-            false => (Some(diffs.join("\n")), &[]),
+            // The change of a policy says all that is new in its text.
+            false => (Some(diffs.join("\n")), &["content"]),
             true => Proposed::of(question.request)
                 .map_or((None, &[]), |proposed| (Some(proposed.diff), proposed.params)),
         };
@@ -222,7 +254,9 @@ impl Asked {
         let (action, reasons) = (action(question.request), reasons.collect());
         let phrase = question.phrase.map(str::to_owned);
         let beforehand = phrase.is_none() && !question.reasons.iter().any(is_personal);
-        Self { action, reasons, notes, given, diff, beforehand, phrase }
+        let scopes = question.scopes.to_vec();
+        let exception = question.exception.map(|diff| bounded(diff, MAX_ASKED));
+        Self { action, reasons, notes, given, diff, beforehand, phrase, scopes, exception }
     }
 
     /// What whoever watches is told of the question.
@@ -233,6 +267,30 @@ impl Asked {
             reasons: self.reasons.iter().chain(&self.notes).cloned().collect(),
             diff: self.diff.as_deref().map(|diff| bounded(diff, MAX_DIFF)),
         }
+    }
+
+    /// What must be typed to agree, where a simple yes is too little.
+    pub(crate) fn phrase(&self) -> Option<&str> {
+        self.phrase.as_deref()
+    }
+
+    /// The question in rows, with the beginning of a long change, and how many rows of it are left out.
+    pub(crate) fn rows(&self, look: &Look, most: usize) -> (Vec<String>, usize) {
+        let text = self.text(look, most);
+        let rows = text.lines().filter(|row| !row.trim().is_empty()).map(str::to_owned).collect();
+        (rows, self.body(look, most).left_out)
+    }
+
+    /// All that the call is given and what it would change.
+    pub(crate) fn whole(&self) -> String {
+        let mut text = [self.given.as_str(), self.diff.as_deref().unwrap_or_default()].concat();
+        if let Some(exception) = &self.exception {
+            text.push_str(
+                "\nA yes as a rule would change the policy, and is asked about once more:\n",
+            );
+            text.push_str(exception);
+        }
+        text
     }
 
     /// The question for people, with so many lines of the change.

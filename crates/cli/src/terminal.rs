@@ -6,7 +6,8 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal as _, Write as _};
 
-use fluffy_kernel::{Question, Review, Reviewer};
+use fluffy_base::sanitised;
+use fluffy_kernel::{Question, Review, Reviewer, Scope};
 
 use crate::lines::{Line, read_line};
 
@@ -31,7 +32,7 @@ impl Reviewer for Terminal {
             None => self.ask(),
         });
         // What cannot be shown or read was not agreed to.
-        answered.unwrap_or_else(|error| Review::Refused { by: format!("the terminal ({error})") })
+        answered.unwrap_or_else(|error| refused_by(&format!("the terminal ({error})")))
     }
 }
 
@@ -65,19 +66,24 @@ impl Terminal {
     }
 }
 
-/// A yes of this person.
+/// A yes of this person, to this and nothing more.
 pub(crate) fn agreed(by: &str, phrase: Option<String>) -> Review {
-    Review::Approved { by: by.to_owned(), phrase }
+    Review::Approved { by: by.to_owned(), phrase, scope: Scope::Once }
+}
+
+/// A no of theirs.
+pub(crate) fn refused_by(by: &str) -> Review {
+    Review::Refused { by: by.to_owned(), words: None }
 }
 
 /// Nobody is at a terminal.
 pub(crate) fn nobody() -> Review {
-    Review::Refused { by: "the program, as nobody can be asked,".to_owned() }
+    refused_by("the program, as nobody can be asked,")
 }
 
 /// A no of the person at the terminal.
 pub(crate) fn refused() -> Review {
-    Review::Refused { by: "the user".to_owned() }
+    refused_by("the user")
 }
 
 fn show(question: &Question<'_>) -> io::Result<()> {
@@ -86,7 +92,9 @@ fn show(question: &Question<'_>) -> io::Result<()> {
     for reason in question.reasons.iter() {
         tell(&format!("  {}", reason.text()))?;
     }
-    question.notes.iter().try_for_each(|note| tell(&format!("  {note}")))
+    // A note may be a change with lines of its own.
+    let lines = question.notes.iter().flat_map(|note| note.lines());
+    lines.into_iter().try_for_each(|line| tell(&format!("  {}", sanitised(line))))
 }
 
 fn tell(text: &str) -> io::Result<()> {

@@ -5,6 +5,8 @@
 //! **Invariant.** What a client says of itself decides nothing. It says what a person wants; who it is, whether a person can
 //! be behind it and what may be done is found out in the kernel's process.
 
+mod chat;
+
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -12,12 +14,14 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use fluffy_base::{Event, Secret};
-use fluffy_kernel::IdentityOverrides;
+use fluffy_base::{Event, Secret, SessionId, SystemIds};
+use fluffy_kernel::{IdentityOverrides, KernelError};
 use fluffy_workflow::{Access, Mode};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 
+pub(crate) use self::chat::{ChatReply, ChatWork, ReplyKind, Say};
+use crate::builders;
 use crate::commands::run::{Caps, Outcome};
 use crate::environment::Environment;
 use crate::explain::{CliError, Explained};
@@ -43,6 +47,10 @@ pub(crate) const REVIEW: &str = "review.request";
 pub(crate) const REVIEWED: &str = "review.response";
 /// Watches what is under way, or goes on driving it.
 pub(crate) const ATTACH: &str = "session.attach";
+/// Where what is under way stands; anybody may ask.
+pub(crate) const STATUS: &str = "session.status";
+/// Does something to the session that is under way; the driver alone may.
+pub(crate) const STEER: &str = "session.steer";
 /// Halts the kernel of what is under way.
 pub(crate) const HALT: &str = "kernel.halt";
 /// Ends the kernel's process if nothing is under way.
@@ -91,6 +99,8 @@ pub(crate) struct Handed {
     pub(crate) secrets: Vec<(String, Secret)>,
     /// Where the local model is.
     pub(crate) gateway: Option<GatewaySetup>,
+    /// The same for conversation, where the person chose it for that.
+    pub(crate) talk: Option<GatewaySetup>,
     /// The proxy that the person has to use.
     pub(crate) proxy: Option<Via>,
 }
@@ -125,6 +135,15 @@ pub(crate) enum Work {
         /// Which.
         session: String,
     },
+    /// The person says something more to a session that is not under way, and it goes on with that. It may be done.
+    Say {
+        /// Which.
+        session: String,
+        /// What tells these words from the same words said again: brought twice, they are said once.
+        message: String,
+        /// What the person says.
+        text: String,
+    },
     /// A person looks at a session or takes something back.
     Act {
         /// Which.
@@ -134,6 +153,8 @@ pub(crate) enum Work {
     },
     /// Something of a skill.
     Skill(SkillWork),
+    /// A turn of a conversation.
+    Chat(ChatWork),
 }
 
 /// What is to be done about a skill. Names and values are checked where they are used.
@@ -153,6 +174,11 @@ pub(crate) enum SkillWork {
         builder: BuilderSource,
         /// How long it may take.
         time_ms: Option<u64>,
+    },
+    /// Has one that comes with this program proposed, built, verified and trusted.
+    Install {
+        /// Which.
+        name: String,
     },
     /// Asks the gates.
     Verify {
@@ -208,9 +234,17 @@ pub(crate) enum SkillWork {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum BuilderSource {
     /// Claude Code.
-    Claude,
+    Claude {
+        /// Where its program is.
+        at: String,
+    },
     /// Codex.
-    Codex,
+    Codex {
+        /// Where its program is.
+        at: String,
+    },
+    /// Our own loop, with the model of the submission's driver.
+    Agent,
     /// A program of the user's.
     Command {
         /// It, with its arguments.
@@ -231,14 +265,20 @@ pub(crate) enum BuilderSource {
 }
 
 impl Work {
+    /// The person says something more to a session.
+    pub(crate) fn say(session: &SessionId, text: &str) -> Result<Self, CliError> {
+        let message = SessionId::fresh(&SystemIds).ok_or(KernelError::NoRandomness)?.to_string();
+        Ok(Self::Say { session: session.to_string(), message, text: text.to_owned() })
+    }
+
     /// Whether doing it twice is doing it once: where the answer was lost, it may have been done.
     pub(crate) fn may_be_repeated(&self) -> bool {
-        !matches!(self, Self::Act { act: Act::Undo, .. } | Self::Skill(_))
+        !matches!(self, Self::Act { act: Act::Undo, .. } | Self::Skill(_) | Self::Chat(_))
     }
 }
 
 /// What a person does to a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Act {
     /// Sees what it would change.
@@ -249,10 +289,52 @@ pub(crate) enum Act {
     Rewind(u64),
     /// Sets its mode.
     Mode(Mode),
+    /// Keeps a file before the model's eyes, by its path from the project's root.
+    Pin(String),
+    /// Keeps it there no more.
+    Unpin(String),
+    /// Takes a grant back, by its number.
+    Revoke(u64),
     /// Measures its coverage against the baseline.
     Budget,
     /// Gives it up.
     GiveUp,
+}
+
+impl Act {
+    /// Whether it can be done to a session that is under way.
+    pub(crate) fn fits_while_under_way(&self) -> bool {
+        match self {
+            Self::Diff | Self::Mode(_) | Self::Pin(_) | Self::Unpin(_) | Self::Revoke(_) => true,
+            Self::Undo | Self::Rewind(_) | Self::Budget | Self::GiveUp => false,
+        }
+    }
+}
+
+/// What [`STATUS`] asks for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StatusRequest {
+    /// The session, or whichever is under way.
+    pub(crate) session: Option<String>,
+}
+
+/// What [`STEER`] asks for; answered with [`Steered`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Steer {
+    /// The run that is meant.
+    pub(crate) run: u64,
+    /// What is done.
+    pub(crate) act: Act,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Steered {
+    /// What is to be shown.
+    pub(crate) shown: Bytes,
 }
 
 /// What the client's process was given, as far as it matters to the work.
@@ -261,7 +343,7 @@ pub(crate) enum Act {
 pub(crate) struct Surroundings {
     /// The search path.
     path: Option<Bytes>,
-    /// The home directory, the cache, what the tools that check skills are made of, and where the user's settings lie.
+    /// The home directory, the cache, what the tools that check and write skills are made of, and where the user's settings lie.
     home: Option<Bytes>,
     cache: Option<Bytes>,
     tools: Vec<Bytes>,
@@ -319,12 +401,13 @@ impl Surroundings {
     }
 }
 
-/// What the tools that check skills are made of: a kernel sees what was there when its walls closed.
+/// What the tools that check skills, and the builders that write them, are made of: a kernel sees what was there when its walls closed.
 fn tools(environment: &Environment) -> Vec<Bytes> {
     let cache = environment.cache_dir().and_then(|cache| std::fs::canonicalize(cache).ok());
     let tools = cache.and_then(|cache| fluffy_forge::locate(&cache).ok());
     let bytes = |path: &PathBuf| Bytes(path.as_os_str().as_bytes().to_vec());
-    tools.map(|tools| tools.shown.iter().map(bytes).collect()).unwrap_or_default()
+    let tools = tools.map(|tools| tools.shown).unwrap_or_default();
+    tools.iter().chain(&builders::shown(environment)).map(bytes).collect()
 }
 
 /// What tells a file from the one that takes its place: device, number, time of its last change and size.
@@ -415,6 +498,8 @@ pub(crate) enum End {
     Done(Bytes),
     /// Something of a skill, like this.
     Skill(Box<Answer>),
+    /// A turn of a conversation, like this.
+    Chat(Box<ChatReply>),
     /// Not at all.
     Error(Explained),
 }
@@ -424,6 +509,8 @@ impl End {
     pub(crate) fn task(self) -> Result<Outcome, CliError> {
         match self {
             Self::Task(outcome) => Ok(outcome),
+            // A task that was begun in a conversation.
+            Self::Chat(reply) => reply.task.ok_or(CliError::Told(Explained::confused())),
             Self::Done(_) | Self::Skill(_) => Err(CliError::Told(Explained::confused())),
             Self::Error(explained) => Err(CliError::Told(explained)),
         }
@@ -433,7 +520,9 @@ impl End {
     pub(crate) fn shown(self) -> Result<Vec<u8>, CliError> {
         match self {
             Self::Done(Bytes(shown)) => Ok(shown),
-            Self::Task(_) | Self::Skill(_) => Err(CliError::Told(Explained::confused())),
+            Self::Task(_) | Self::Skill(_) | Self::Chat(_) => {
+                Err(CliError::Told(Explained::confused()))
+            }
             Self::Error(explained) => Err(CliError::Told(explained)),
         }
     }
@@ -444,7 +533,20 @@ impl End {
             Self::Skill(answer) => Ok(*answer),
             // It was cancelled while its kernel was lost.
             Self::Task(Outcome::Cancelled) => Err(CliError::Told(Explained::cancelled())),
-            Self::Task(_) | Self::Done(_) => Err(CliError::Told(Explained::confused())),
+            Self::Task(_) | Self::Done(_) | Self::Chat(_) => {
+                Err(CliError::Told(Explained::confused()))
+            }
+            Self::Error(explained) => Err(CliError::Told(explained)),
+        }
+    }
+
+    /// What became of a turn of a conversation.
+    pub(crate) fn chat(self) -> Result<ChatReply, CliError> {
+        match self {
+            Self::Chat(reply) => Ok(*reply),
+            Self::Task(_) | Self::Done(_) | Self::Skill(_) => {
+                Err(CliError::Told(Explained::confused()))
+            }
             Self::Error(explained) => Err(CliError::Told(explained)),
         }
     }

@@ -55,14 +55,14 @@ pub use research::{
 pub use run::{
     Chain, ChainError, ChainRun, ChangedFile, Comparison, ExecutionRecord, Finished, KeepError,
     Kept, Raised, Replayed, RunError, RunFailure, RunOptions, RunOrder, Runs, Secrets, SkillTool,
-    Step, TrustError,
+    Step, TrustError, check_input,
 };
 pub use shelf::{
     ArtifactError, ArtifactKind, Artifacts, Build, BuildEnded, Execution, Illegal, Listed, Past,
     Promotion, ProposalError, Proposed, RegistryError, Research, Revocation, SealError, Shelf,
     ShelfError, ShelfOptions, Skill, Trusted, Verification, apply, read_sealed,
 };
-pub use shipped::{Shipped, ShippedError, shipped};
+pub use shipped::{SHIPPED, Shipped, ShippedError, shipped};
 pub use source::SourceFile;
 pub use tools::{InstallStep, Runner, Tools, ToolsError, install, locate};
 pub use verify::{Reading, VerificationError, Verified, VerifyOrder, check_invariants, verify};

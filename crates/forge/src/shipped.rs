@@ -6,6 +6,9 @@
 use crate::Proposal;
 use crate::build::{Transcript, TranscriptError};
 
+/// Who built a skill that comes with this program, as the ledger has it.
+pub const SHIPPED: &str = "shipped";
+
 /// A skill that comes with this program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shipped {
@@ -49,7 +52,7 @@ macro_rules! shipped {
 }
 
 /// The skills that come with this program, by name.
-const SHIPPED: [Shipped; 6] = [
+const ALL: [Shipped; 6] = [
     shipped!("create_daily_note"),
     shipped!("http_get_json"),
     shipped!("read_notes_by_tag"),
@@ -60,13 +63,13 @@ const SHIPPED: [Shipped; 6] = [
 
 /// The skills that come with this program, by name.
 pub const fn shipped() -> &'static [Shipped] {
-    &SHIPPED
+    &ALL
 }
 
 impl Shipped {
     /// The one of this name.
     pub fn find(name: &str) -> Option<&'static Self> {
-        SHIPPED.iter().find(|skill| skill.name == name)
+        ALL.iter().find(|skill| skill.name == name)
     }
 
     /// Its proposal.

@@ -6,6 +6,7 @@ use fluffy_policy::{Decided, Verdict};
 
 use crate::execution::Outcome;
 use crate::narrate::{reason_text, safe_error};
+use crate::review::Refusal;
 
 /// What entry and receipt say alike.
 pub(crate) struct Answer {
@@ -40,6 +41,15 @@ impl Answer {
     pub(crate) fn not_agreed(decided: &Decided, why: &str) -> Self {
         let text = decided.verdict.reasons().map_or_else(String::new, reason_text);
         Self::refused(safe_error(&format!("{text} (reviewed: {why})")))
+    }
+
+    /// What a person refused, with what they say to whoever asked: whole, however long the reasons are.
+    pub(crate) fn said_no(decided: &Decided, refusal: &Refusal) -> Self {
+        let mut answer = Self::not_agreed(decided, &refusal.why);
+        if let (Some(error), Some(words)) = (&mut answer.error, &refusal.words) {
+            error.push_str(&format!(". The person says: {words}"));
+        }
+        answer
     }
 
     /// What is no request.

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use fluffy_base::{Json, KernelRequest, KernelState, ToolCall};
-use fluffy_ledger::Detail;
+use fluffy_base::{Digest, Json, KernelRequest, KernelState, ToolCall};
 use fluffy_policy::{
     BuiltIn, Caller, Decided, Facts, Layer, Reason, Reasons, Rule, Subject, Verdict, decide, fold,
 };
 
-use crate::narrate;
+use crate::grants::{Asked, Grants};
 use crate::policy_store::InForce;
 use crate::registry::OnlyRegistered;
 use crate::review::Approved;
@@ -49,18 +48,20 @@ pub(crate) enum Ruling {
     /// It may proceed once a person has agreed to these objections.
     Review(Box<(KernelRequest, Reasons)>),
     /// It may proceed, and there is nothing to run.
-    Accepted,
-    /// This call may run.
-    Permitted(Permit),
+    Accepted(Option<Approved>),
+    /// This call may run; where rules object, because a person agreed.
+    Permitted(Permit, Option<Approved>),
 }
 
 /// What is known of a request besides what it says.
 #[derive(Debug, Default)]
-pub(crate) struct Circumstances {
+pub(crate) struct Circumstances<'a> {
     pub(crate) subject: Subject,
     pub(crate) caller: Caller,
-    /// What a person agreed to before.
+    /// What a person agreed to.
     pub(crate) approved: Option<Approved>,
+    /// What a person agreed to before, for as long as the session lasts.
+    pub(crate) grants: Option<&'a Grants>,
 }
 
 impl Arbiter {
@@ -102,37 +103,44 @@ impl Arbiter {
         policy: &InForce,
         request: KernelRequest,
         state: KernelState,
-        known: &Circumstances,
+        known: &Circumstances<'_>,
     ) -> (Decided, Ruling) {
         let facts = Facts::new(&request, state).about(&known.subject).by(&known.caller);
         let decided = decide(self.rules(policy), &facts);
-        let agreed = |reasons: &Reasons| {
-            known.approved.as_ref().is_some_and(|approved| approved.covers(reasons, policy.digest))
-        };
         let ruling = match &decided.verdict {
             Verdict::Pass | Verdict::Deny(_) => Ruling::Refused,
-            Verdict::Review(reasons) if agreed(reasons) => Ruling::let_through(request),
-            Verdict::Review(reasons) => Ruling::Review(Box::new((request, reasons.clone()))),
-            Verdict::Allow(_) => Ruling::let_through(request),
+            Verdict::Allow(_) => Ruling::let_through(request, known.approved.clone()),
+            Verdict::Review(reasons) => match known.approval(&request, reasons, policy.digest) {
+                Some(approved) => Ruling::let_through(request, Some(approved)),
+                None => Ruling::Review(Box::new((request, reasons.clone()))),
+            },
         };
         (decided, ruling)
     }
 }
 
-impl Circumstances {
-    /// Notes who agreed, where somebody had to.
-    pub(crate) fn note_approval(&self, detail: &mut Detail) {
+impl Circumstances<'_> {
+    /// A person's yes to these objections: to this very call, or before to calls like it.
+    fn approval(
+        &self,
+        request: &KernelRequest,
+        reasons: &Reasons,
+        policy: Digest,
+    ) -> Option<Approved> {
         if let Some(approved) = &self.approved {
-            narrate::agreed(detail, approved.by());
+            return Some(approved.clone()).filter(|it| it.covers(reasons, policy));
         }
+        let asked = Asked { request, subject: &self.subject, reasons, policy };
+        let grant = self.grants?.covering(&asked)?;
+        Some(Approved::by_grant(&grant, reasons, policy))
     }
 }
 
 impl Ruling {
-    fn let_through(request: KernelRequest) -> Self {
+    fn let_through(request: KernelRequest, approved: Option<Approved>) -> Self {
         match request.tool_call {
-            None => Self::Accepted,
-            Some(call) => Self::Permitted(Permit(call)),
+            None => Self::Accepted(approved),
+            Some(call) => Self::Permitted(Permit(call), approved),
         }
     }
 }
@@ -186,7 +194,8 @@ mod tests {
         let arbiter = Arbiter::new(Arc::new(Permissive), BuiltIn::new([]), registry, Vec::new());
         let rules: Vec<Box<dyn Rule>> = vec![Box::new(Says(verdict))];
         let digest = fluffy_base::Digest::GENESIS;
-        let policy = InForce { rules, capabilities: None, sanitiser: Arc::default(), digest };
+        let policy =
+            InForce { rules, capabilities: None, sanitiser: Arc::default(), digest, file: digest };
         arbiter.judge(&policy, request, KernelState::Idle, &Circumstances::default()).1
     }
 
@@ -203,11 +212,11 @@ mod tests {
         }
         assert!(matches!(ruling(Verdict::review(reason()), call()), Ruling::Review(_)));
         let allow = || Verdict::Allow(Source::new(Layer::Yaml, "a"));
-        let Ruling::Permitted(permit) = ruling(allow(), call()) else {
+        let Ruling::Permitted(permit, None) = ruling(allow(), call()) else {
             panic!("an allowed call has its permit")
         };
         assert_eq!((permit.tool(), permit.params().canonical()), ("echo", r#"{"text":"hi"}"#));
         let spoken = KernelRequest::intent_only("r", "alice", "hm");
-        assert!(matches!(ruling(allow(), spoken), Ruling::Accepted));
+        assert!(matches!(ruling(allow(), spoken), Ruling::Accepted(None)));
     }
 }

@@ -5,6 +5,7 @@ use fluffy_ledger::{Appended, Blob, EventType};
 use fluffy_policy::{Facts, Layer, Subject, Verdict, fold, shape_of};
 use serde_json::Value;
 
+use crate::door::Held;
 use crate::narrate::bounded;
 use crate::{Kernel, KernelError, ToolError};
 
@@ -129,11 +130,16 @@ impl Kernel {
         }
     }
 
-    fn note(&self, note: Note) -> Result<Appended, KernelError> {
+    pub(crate) fn note(&self, note: Note) -> Result<Appended, KernelError> {
         let door = self.door.hold();
         if let Some(reason) = door.halted() {
             return Err(fluffy_ledger::LedgerError::Stopped(reason.to_owned()).into());
         }
+        self.settle_note(door, note)
+    }
+
+    /// Enters a note, also after a halt, and waits for the disk without holding the door.
+    pub(crate) fn settle_note(&self, door: Held<'_>, note: Note) -> Result<Appended, KernelError> {
         let mut record = self.event(&door, note.event, &bounded(&note.intent, MAX_NOTE));
         if let Some(request) = note.request_id {
             record.request_id = request;

@@ -21,6 +21,9 @@ pub enum KernelError {
     /// The system has no random bytes for ids.
     #[error("the system gives no random bytes")]
     NoRandomness,
+    /// Something is to be recorded that cannot be written.
+    #[error("what is to be recorded cannot be written: {0}")]
+    Note(String),
 }
 
 /// Why a tool cannot be registered.

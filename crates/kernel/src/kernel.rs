@@ -18,6 +18,7 @@ use crate::arbitration::{Arbiter, Circumstances, Permit, Ruling};
 use crate::clerk::AtWork;
 use crate::door::{Door, Held};
 use crate::execution::{Outcome, execute};
+use crate::grants::Grants;
 use crate::narrate::{self, bounded};
 use crate::policy_store::{InForce, PolicyStore};
 use crate::policy_update::{self, PolicyUpdate};
@@ -46,6 +47,8 @@ pub struct Kernel {
     pub(crate) policy_path: Option<PathBuf>,
     pub(crate) extensions: Box<dyn Extensions>,
     pub(crate) reviewer: Option<Box<dyn Reviewer>>,
+    /// What a person agreed to for as long as the session lasts.
+    pub(crate) grants: Grants,
     /// Held while the policy is replaced.
     pub(crate) updating: Mutex<()>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -67,6 +70,8 @@ pub(crate) enum Judged {
 /// A request that waits for a person.
 pub(crate) struct Waiting {
     pub(crate) request: KernelRequest,
+    /// What the call acts on.
+    pub(crate) subject: Subject,
     pub(crate) record: Record,
     pub(crate) decided: Decided,
     pub(crate) reasons: Reasons,
@@ -89,6 +94,7 @@ pub(crate) struct Running {
     /// The decision, where it must be on disk first.
     decision: Option<Entered>,
 }
+
 
 impl Kernel {
     /// Boots a kernel on its ledger: opened, checked, and with the start recorded.
@@ -113,6 +119,7 @@ impl Kernel {
             clock: Arc::clone(&config.clock),
             retention: config.retention,
         })?;
+        let grants = Grants::of(&config.session);
         let (halted, lifted) = match (config.session, last_halted(&layout)?) {
             (SessionStart::New, lifted) => (None, lifted),
             (SessionStart::Continue | SessionStart::Named(_), halted) => (halted, None),
@@ -135,6 +142,7 @@ impl Kernel {
             policy_path: config.policy_path,
             extensions: config.extensions,
             reviewer: config.reviewer,
+            grants,
             updating: Mutex::new(()),
             clock: config.clock,
             waiter: config.waiter,
@@ -344,7 +352,7 @@ impl Kernel {
         door.step(&mut walk, KernelState::Arbitrating)?;
         let token = self.check_token(context, &policy, &request, &subject, &mut record.detail);
         let caller = caller(context, token.as_ref());
-        let known = Circumstances { subject, caller, approved };
+        let known = Circumstances { subject, caller, approved, grants: Some(&self.grants) };
         let (decided, ruling) = self.arbiter.judge(&policy, request, walk.origin(), &known);
         narrate::judged(&mut record.detail, &decided);
         match ruling {
@@ -353,18 +361,21 @@ impl Kernel {
                 self.enter(&door, walk, record, answer).and_then(answered)
             }
             Ruling::Review(asked) if self.reviewer.is_some() => {
-                let (request, reasons) = *asked;
-                Ok(Judged::Waiting(Box::new(Waiting { request, record, decided, reasons, policy })))
+                let ((request, reasons), subject) = (*asked, known.subject);
+                let waiting = Waiting { request, subject, record, decided, reasons, policy };
+                Ok(Judged::Waiting(Box::new(waiting)))
             }
             Ruling::Refused | Ruling::Review(_) => {
                 self.enter(&door, walk, record, Answer::denied(&decided)).and_then(answered)
             }
-            Ruling::Accepted => {
-                known.note_approval(&mut record.detail);
+            Ruling::Accepted(approved) => {
+                let agreed = |approved: &Approved| narrate::agreed(&mut record.detail, approved);
+                approved.iter().for_each(agreed);
                 self.enter(&door, walk, record, Answer::accepted()).and_then(answered)
             }
-            Ruling::Permitted(permit) => {
-                known.note_approval(&mut record.detail);
+            Ruling::Permitted(permit, approved) => {
+                let agreed = |approved: &Approved| narrate::agreed(&mut record.detail, approved);
+                approved.iter().for_each(agreed);
                 self.prepare(&door, walk, record, (permit, token))
             }
         }

@@ -25,7 +25,7 @@ use fluffy_sandbox::{
 
 pub use self::conversation::{Conversation, Folders, Talk};
 use crate::workshop::NotTaken;
-use crate::{Journal, Ran, Workshop, WorkshopError, WorkshopOptions};
+use crate::{Journal, Ran, SightError, Workshop, WorkshopError, WorkshopOptions};
 
 /// The most requests to the proxy that are told of one errand.
 const MAX_ASKED: usize = 1_000;
@@ -154,6 +154,9 @@ pub enum LabError {
     /// There is no way to speak to it.
     #[error("it cannot be given pipes")]
     Pipes(#[source] std::io::Error),
+    /// What it must not see cannot be hidden.
+    #[error(transparent)]
+    Sight(SightError),
     /// It did not run, or it is not known what became of it.
     #[error(transparent)]
     Workshop(#[from] WorkshopError),

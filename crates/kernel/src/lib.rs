@@ -23,9 +23,11 @@ mod config;
 mod context;
 mod door;
 mod error;
+mod exception;
 mod execution;
 mod files;
 mod git;
+mod grants;
 mod guest;
 mod ipc;
 mod kernel;
@@ -72,6 +74,7 @@ pub use git::{
     GitStatus, Hook, HookAnswer, HookPolicy, Identity, IdentityOverrides, Logged, Message,
     MessageError, ObjectError, ObjectId, Recorded, Trailer,
 };
+pub use grants::{Grant, GrantTarget, Objection};
 pub use guest::{Guest, GuestError, GuestFailure};
 pub use ipc::{
     CallError, Client, ClientOptions, ConnectError, Gone, ListenError, Listener, Peer,
@@ -90,12 +93,13 @@ pub use policy_host::{PolicyHost, PolicyHostError, RuleFile};
 pub use policy_store::{Extensions, LoadedExtensions, NoExtensions};
 pub use provider_host::{Destination, ProviderHost, ProviderHostError};
 pub use registry::Registry;
-pub use review::{Question, Review, Reviewer};
+pub use review::{Question, Review, Reviewer, Scope, is_personal};
 pub use session::{
     ArchiveError, Archived, CallAnswer, Cancel, CommitOptions, Dossier, DossierEntry, Driver,
-    ForkPoint, Forked, ForkedFrom, ModelCall, OFFERED, Outcome as SessionOutcome, Outline, Pin,
-    RestoreError, Session, SessionConfig, SessionError, SessionSummary, StepDiff, StoredSession,
-    TaskStatus, TurnRecord, fork, remove_archive, sessions,
+    ForkPoint, Forked, ForkedFrom, Message as PersonMessage, ModelCall, OFFERED,
+    Outcome as SessionOutcome, Outline, Pin, RestoreError, Session, SessionConfig, SessionError,
+    SessionSummary, Status as SessionStatus, StepDiff, StoredSession, TaskStatus, TurnRecord, fork,
+    remove_archive, sessions,
 };
 pub use staging::{
     Base, BelowError, Diff, FileDiff, FileKind, Layer, Staging, StagingError, Step, StepChange,

@@ -12,6 +12,7 @@ use serde_json::json;
 use crate::CallContext;
 use crate::execution::Outcome;
 use crate::masking::masked_json;
+use crate::review::{Approved, Refusal};
 use crate::validation::MAX_NAME;
 
 /// The longest summary, in characters.
@@ -143,9 +144,19 @@ pub(crate) fn judged(detail: &mut Detail, decided: &Decided) {
 }
 
 /// Writes into a detail that a person agreed to what rules objected to: nothing was denied.
-pub(crate) fn agreed(detail: &mut Detail, by: &str) {
+pub(crate) fn agreed(detail: &mut Detail, approved: &Approved) {
     detail.deny_reason = None;
-    detail.metadata.insert("approved_by", bounded(by, MAX_NAME));
+    detail.metadata.insert("approved_by", bounded(approved.by(), MAX_NAME));
+    if let Some(grant) = approved.grant() {
+        detail.metadata.insert("grant", grant.to_string());
+    }
+}
+
+/// Writes into a detail what a person said to whoever asked, refusing it.
+pub(crate) fn refused(detail: &mut Detail, refusal: &Refusal) {
+    if let Some(words) = &refusal.words {
+        detail.metadata.insert("said", words.clone());
+    }
 }
 
 /// A denial in words: who denied, and every reason.

@@ -41,6 +41,8 @@ pub(crate) struct InForce {
     pub(crate) capabilities: Option<Arc<Capabilities>>,
     pub(crate) sanitiser: Arc<Sanitiser>,
     pub(crate) digest: Digest,
+    /// The digest of its file alone, without the extensions that it names.
+    pub(crate) file: Digest,
 }
 
 impl InForce {
@@ -53,7 +55,8 @@ impl InForce {
             Some(texts) => Digest::of_parts(&[policy.digest().as_bytes(), texts.as_bytes()]),
         };
         let capabilities = policy.capabilities().cloned();
-        Ok(Self { rules, capabilities, sanitiser: Arc::clone(policy.sanitiser()), digest })
+        let (sanitiser, file) = (Arc::clone(policy.sanitiser()), policy.digest());
+        Ok(Self { rules, capabilities, sanitiser, digest, file })
     }
 }
 

@@ -2,22 +2,36 @@
 
 use std::sync::PoisonError;
 
-use fluffy_base::{Digest, Json, KernelReceipt};
+use fluffy_base::{Digest, Json, KernelReceipt, KernelRequest, ReceiptStatus};
 use fluffy_ledger::EventType;
 use fluffy_policy::{Trial, try_on};
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
+use crate::exception::Excepted;
+use crate::grants::{Asked, Grant};
 use crate::kernel::Waiting;
-use crate::narrate::bounded;
+use crate::narrate::{self, bounded};
 use crate::policy_store::InForce;
-use crate::review::{Approved, ask};
-use crate::{CallContext, Kernel, KernelError, Question, ToolError, past, policy_update};
+use crate::review::{Agreed, Approved, Refusal, ask};
+use crate::token_use::caller;
+use crate::{
+    CallContext, Kernel, KernelError, Note, Question, Scope, ToolError, past, policy_update,
+};
 
 /// How many past decisions a new policy is tried on.
 const TRIED: usize = 100;
-/// The longest text of a decision that is recorded beside it.
+/// The longest name of a request that the kernel makes for a person.
 const MAX_NOTE: usize = 2000;
+
+/// What a person is asked beside the request itself.
+#[derive(Default)]
+struct Briefing {
+    notes: Vec<String>,
+    phrase: Option<String>,
+    scopes: Vec<Scope>,
+    exception: Option<Excepted>,
+}
 
 impl Kernel {
     /// Asks the person. A yes is recorded, and the request judged again: what was agreed to is what
@@ -27,40 +41,156 @@ impl Kernel {
         context: &CallContext,
         waiting: Waiting,
     ) -> Result<KernelReceipt, KernelError> {
-        let Waiting { request, record, decided, reasons, policy } = waiting;
+        let Waiting { request, subject, mut record, decided, reasons, policy } = waiting;
         let Some(reviewer) = &self.reviewer else {
             return self.answer_at_once(record, Answer::denied(&decided));
         };
-        let call = request.tool_call.as_ref();
-        let update = call.filter(|call| call.name == policy_update::NAME);
-        let (notes, phrase) = match update.map(|call| self.try_policy(&policy, &call.params)) {
-            None => (self.notes(&request), None),
-            Some(Ok(trial)) => (policy_update::notes(&trial), policy_update::phrase(&trial)),
-            Some(Err(why)) => {
+        let asked = Asked {
+            request: &request,
+            subject: &subject,
+            reasons: &reasons,
+            policy: policy.digest,
+        };
+        let briefing = match self.brief(context, &asked, &policy) {
+            Ok(briefing) => briefing,
+            Err(why) => {
                 let why = format!("nobody was asked: {why}");
                 return self.answer_at_once(record, Answer::not_agreed(&decided, &why));
             }
         };
-        let (request_ref, phrase) = (&request, phrase.as_deref());
-        let question = Question { request: request_ref, reasons: &reasons, notes: &notes, phrase };
-        match ask(&**reviewer, &question, policy.digest) {
-            Err(why) => self.answer_at_once(record, Answer::not_agreed(&decided, &why)),
-            Ok(approved) => {
-                self.record_approval(&request.request_id, &approved)?;
+        let question = Question {
+            request: &request,
+            reasons: &reasons,
+            notes: &briefing.notes,
+            phrase: briefing.phrase.as_deref(),
+            scopes: &briefing.scopes,
+            exception: briefing.exception.as_ref().map(|it| it.diff.as_str()),
+        };
+        let agreed = ask(&**reviewer, &question, policy.digest)
+            .and_then(|agreed| self.reach(&asked, agreed, briefing.exception.as_ref()));
+        match agreed {
+            Err(refusal) => {
+                narrate::refused(&mut record.detail, &refusal);
+                self.answer_at_once(record, Answer::said_no(&decided, &refusal))
+            }
+            Ok(Agreed { approved, scope }) => {
+                self.record_approval(&asked, &approved, scope)?;
                 let judged = self.judge(context, request, record, Some(approved))?;
                 self.follow(judged)
             }
         }
     }
 
-    fn record_approval(&self, request_id: &str, approved: &Approved) -> Result<(), KernelError> {
+    /// What a person should know, and how far their yes may reach.
+    fn brief(
+        &self,
+        context: &CallContext,
+        asked: &Asked<'_>,
+        policy: &InForce,
+    ) -> Result<Briefing, String> {
+        let call = asked.request.tool_call.as_ref();
+        let update = call.filter(|call| call.name == policy_update::NAME);
+        if let Some(call) = update {
+            let trial = self.try_policy(policy, &call.params)?;
+            let content = policy_update::content(&call.params).unwrap_or_default();
+            let notes = policy_update::notes(&trial).into_iter();
+            let notes = notes.chain(self.policy_diff(content)).collect();
+            let (phrase, scopes) = (policy_update::phrase(&trial), vec![Scope::Once]);
+            return Ok(Briefing { notes, phrase, scopes, exception: None });
+        }
+        let mut scopes = vec![Scope::Once];
+        if self.grants.are_kept() && asked.grant(0, "").is_some() {
+            scopes.push(Scope::Session);
+        }
+        let exception = self.excepted(asked, policy, &caller(context, None));
+        scopes.extend(exception.as_ref().map(|_| Scope::Rule));
+        Ok(Briefing { notes: self.notes(asked.request), phrase: None, scopes, exception })
+    }
+
+    /// Has a yes reach as far as it was meant to, before the call goes on.
+    fn reach(
+        &self,
+        asked: &Asked<'_>,
+        agreed: Agreed,
+        exception: Option<&Excepted>,
+    ) -> Result<Agreed, Refusal> {
+        match agreed.scope {
+            Scope::Once | Scope::Session => Ok(agreed),
+            Scope::Rule => {
+                let offered = exception.ok_or_else(|| "no exception was offered".to_owned())?;
+                let policy = self.add_exception(asked.request, &offered.content)?;
+                Ok(Agreed { approved: agreed.approved.under(policy), ..agreed })
+            }
+        }
+    }
+
+    /// Asks for the policy with an exception, as the person's own request; the digest of what is in force then.
+    fn add_exception(&self, request: &KernelRequest, content: &str) -> Result<Digest, Refusal> {
+        let params = Json::new(json!({ "content": content })).map_err(|it| it.to_string())?;
+        let id = bounded(&format!("{}.exception", request.request_id), MAX_NOTE);
+        let intent = "an exception for what was asked";
+        let mut update = KernelRequest::call(&id, "user", intent, policy_update::NAME, params);
+        update.ts_ms = i64::try_from(self.clock.now_ms()).unwrap_or(i64::MAX);
+        let receipt = self.submit(update);
+        match receipt.status {
+            ReceiptStatus::Accepted => Ok(self.policy.in_force().digest),
+            ReceiptStatus::Rejected | ReceiptStatus::Failed => {
+                let why = receipt.error.unwrap_or_else(|| "it was refused".to_owned());
+                Err(format!("the exception was not added: {why}").into())
+            }
+        }
+    }
+
+    /// Records a yes. One for the session is a grant, which counts once it is on disk.
+    fn record_approval(
+        &self,
+        asked: &Asked<'_>,
+        approved: &Approved,
+        scope: Scope,
+    ) -> Result<(), KernelError> {
+        let number = (scope == Scope::Session).then(|| self.grants.next()).flatten();
+        let grant = number.and_then(|number| asked.grant(number, approved.by()));
+        let mut note = match &grant {
+            Some(grant) => {
+                crate::session::granted(grant).map_err(|error| KernelError::Note(error.0))?
+            }
+            None => Note {
+                event: EventType::HumanDecision,
+                intent: "a person agreed".to_owned(),
+                request_id: None,
+                workflow_state: None,
+                metadata: Vec::new(),
+                content: None,
+            },
+        };
+        note.metadata.extend([
+            ("request", asked.request.request_id.clone()),
+            ("by", approved.by().to_owned()),
+            ("agreed_to", approved.reasons().to_string()),
+            ("scope", scope.name().to_owned()),
+        ]);
+        self.settle_note(self.door.hold(), note)?;
+        if let Some(grant) = grant {
+            self.grants.add(grant);
+        }
+        Ok(())
+    }
+
+    /// What a person agreed to for as long as the session lasts, and what counts under the policy in force.
+    pub fn grants(&self) -> Vec<Grant> {
+        self.grants.under(self.policy.in_force().digest)
+    }
+
+    /// Takes a grant back, as a person asks for: whatever is judged from now on is asked again. Whether there was one.
+    pub fn revoke(&self, number: u64) -> Result<bool, KernelError> {
+        // Whoever holds the door decides, and so nobody decides by it any more.
         let door = self.door.hold();
-        let mut record = self.event(&door, EventType::HumanDecision, "a person agreed");
-        let metadata = &mut record.detail.metadata;
-        metadata.insert("request", bounded(request_id, MAX_NOTE));
-        metadata.insert("by", bounded(approved.by(), MAX_NOTE));
-        metadata.insert("agreed_to", bounded(&approved.reasons().to_string(), MAX_NOTE));
-        self.settle_event(door, record).map(drop)
+        let revoked = self.grants.revoke(number);
+        if revoked {
+            let note = crate::session::revoked(Some(number));
+            self.settle_note(door, note.map_err(|error| KernelError::Note(error.0))?)?;
+        }
+        Ok(revoked)
     }
 
     /// What the last decisions would be under the policy that a call wants to put in force.
@@ -106,8 +236,13 @@ impl Kernel {
         let mut record = self.event(&door, EventType::PolicyUpdate, "the policy was replaced");
         record.detail.origin.policy_digest = Some(after);
         record.detail.metadata.insert("policy_before", before.to_string());
+        let ended = self.grants.end();
         let settled = self.settle_event(door, record);
         settled.map_err(|error| ToolError(error.to_string()))?;
+        if ended {
+            let note = crate::session::revoked(None)?;
+            self.note(note).map_err(|error| ToolError(error.to_string()))?;
+        }
         Ok(json!({ "policy": after.to_string(), "before": before.to_string() }))
     }
 }

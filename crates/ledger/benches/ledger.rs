@@ -4,109 +4,25 @@
 
 #![expect(clippy::unwrap_used, reason = "a bench that cannot set itself up has nothing to measure")]
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::FileExt as _;
+mod fixture;
+
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use divan::Bencher;
-use fluffy_base::{Decision, Digest, KernelId, KernelState, SeededIds, SessionId, VirtualClock};
+use fixture::{BODY, NOW_MS, bare, filled, insert, key, layout, open, open_at, record};
+use fluffy_base::{Decision, Digest};
 use fluffy_ledger::{
-    Blob, Detail, EventType, EvidenceBundle, KeyName, Layout, Ledger, LedgerConfig, Origin,
-    PolicyDecision, Record, RetentionOptions, Segment, SigningKey, look_back, prove, verify_bytes,
+    EvidenceBundle, Ledger, Record, RetentionOptions, Segment, look_back, prove, verify_bytes,
     verify_protocol, verify_segments,
 };
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 use tempfile::TempDir;
 
 const MILLION: u64 = 1_000_000;
-/// The time of all entries.
-const NOW_MS: u64 = 1_794_780_160_000;
 
 fn main() {
     divan::main();
-}
-
-fn origin() -> Origin {
-    Origin {
-        kernel_id: KernelId::named("kernel-bench").unwrap(),
-        session_id: SessionId::fresh(&SeededIds::new(1)).unwrap(),
-        variant: "strict",
-        mode: None,
-        policy_digest: Some(Digest::of(b"policy")),
-        engine: "0.1.0",
-    }
-}
-
-/// What the kernel records of an allowed `echo`.
-fn record(decision: Decision) -> Record {
-    let mut detail = Detail::new(origin(), EventType::Syscall);
-    detail.policy_decision = Some(PolicyDecision::Allowed);
-    detail.rule = Some("jurisdiction".to_owned());
-    detail.input_summary = Some("{\"text\":\"hello\"}".to_owned());
-    detail.output_summary = Some("\"hello\"".to_owned());
-    detail.result_hash = Some(Digest::of(b"\"hello\""));
-    detail.duration_ms = Some(0);
-    Record {
-        ts_ms: NOW_MS,
-        request_id: "request-000001".to_owned(),
-        actor: "alice".to_owned(),
-        intent: "say hello".to_owned(),
-        decision,
-        state_from: KernelState::Idle,
-        state_to: KernelState::Idle,
-        tool_name: Some("echo".to_owned()),
-        params_hash: Some(Digest::of(b"{\"text\":\"hello\"}")),
-        error: None,
-        detail,
-        input: Some(Blob::new([7; 16], &[b'x'; 130])),
-    }
-}
-
-fn layout(dir: &Path) -> Layout {
-    Layout::new(dir.join("project"), dir.join("remembered"))
-}
-
-fn key() -> SigningKey {
-    SigningKey::from_seed(KeyName::LEDGER, &[1; 32])
-}
-
-fn open(dir: &Path) -> Ledger {
-    open_at(dir, NOW_MS, RetentionOptions::default())
-}
-
-fn open_at(dir: &Path, now_ms: u64, retention: RetentionOptions) -> Ledger {
-    let (layout, key, origin) = (layout(dir), key(), origin());
-    let clock = Arc::new(VirtualClock::new(now_ms, 0));
-    Ledger::open(LedgerConfig { layout, key, origin, clock, retention }).unwrap()
-}
-
-/// A ledger of about `size` entries, written in large batches.
-fn filled(size: u64) -> (TempDir, Ledger) {
-    let dir = TempDir::new().unwrap();
-    let ledger = open(dir.path());
-    let mut start = Detail::new(origin(), EventType::KernelStart);
-    start.metadata.insert("segment", "1".to_owned());
-    let states = (KernelState::Booting, KernelState::Idle);
-    ledger.append(Record::event(NOW_MS, "the kernel starts", states, start)).unwrap();
-    while ledger.size() < size {
-        let batch = (size - ledger.size()).min(10_000);
-        for _ in 1..batch {
-            let _ = ledger.enter(record(Decision::Allow));
-        }
-        ledger.append(record(Decision::Allow)).unwrap();
-    }
-    (dir, ledger)
-}
-
-/// A ledger in its stride: its log has been moved before, and is written over instead of growing.
-fn settled() -> (TempDir, Ledger) {
-    let (dir, ledger) = filled(2_000);
-    for _ in 0..3_000 {
-        ledger.append(record(Decision::Allow)).unwrap();
-    }
-    (dir, ledger)
 }
 
 /// A closed ledger of a million entries, made once.
@@ -118,31 +34,6 @@ fn million() -> &'static TempDir {
         dir
     })
 }
-
-/// A bare table with what an entry needs, in the same journal mode.
-fn bare(dir: &Path, synchronous: &str) -> Connection {
-    let connection = Connection::open(dir.join("bare.db")).unwrap();
-    connection
-        .execute_batch(&format!(
-            "PRAGMA journal_mode = WAL; PRAGMA synchronous = {synchronous}; \
-             CREATE TABLE t (seq INTEGER PRIMARY KEY, hash BLOB, body BLOB)"
-        ))
-        .unwrap();
-    connection
-}
-
-/// One insert with two hashes over as many bytes as an entry and its detail have.
-fn insert(connection: &Connection, seq: u64, body: &[u8]) {
-    let detail = Digest::of(body);
-    let entry = Digest::of_parts(&[detail.as_bytes(), body]);
-    connection
-        .prepare_cached("INSERT INTO t VALUES (?1, ?2, ?3)")
-        .unwrap()
-        .execute(params![seq.cast_signed(), entry.as_bytes(), body])
-        .unwrap();
-}
-
-const BODY: [u8; 700] = [b'b'; 700];
 
 mod append {
     use super::*;
@@ -162,103 +53,6 @@ mod append {
     fn ledger_of(bencher: Bencher<'_, '_>, size: u64) {
         let (_dir, ledger) = filled(size);
         bencher.bench_local(|| ledger.append(record(Decision::Allow)).unwrap());
-    }
-}
-
-mod durable {
-    use super::*;
-
-    /// A file that is long enough, as the write-ahead log is after its first round.
-    fn scratch(dir: &Path) -> File {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(dir.join("scratch"))
-            .unwrap();
-        file.write_all_at(&vec![0; 8 << 20], 0).unwrap();
-        file.sync_all().unwrap();
-        file
-    }
-
-    #[divan::bench(sample_count = 50, sample_size = 20)]
-    fn bare_fdatasync_of_three_pages(bencher: Bencher<'_, '_>) {
-        let dir = TempDir::new().unwrap();
-        let file = scratch(dir.path());
-        let mut at = 0;
-        bencher.bench_local(|| {
-            at = (at + 3 * 4120) % (4 << 20);
-            file.write_all_at(&[1; 3 * 4120], at).unwrap();
-            rustix::fs::fdatasync(&file).unwrap();
-        });
-    }
-
-    #[divan::bench(sample_count = 50, sample_size = 20)]
-    fn bare_full_commit(bencher: Bencher<'_, '_>) {
-        let dir = TempDir::new().unwrap();
-        let connection = bare(dir.path(), "FULL");
-        let mut seq = 0;
-        bencher.bench_local(|| {
-            seq += 1;
-            insert(&connection, seq, &BODY);
-        });
-    }
-
-    #[divan::bench(sample_count = 50, sample_size = 20)]
-    fn ledger_one_waiter(bencher: Bencher<'_, '_>) {
-        let (_dir, ledger) = settled();
-        bencher.bench_local(|| ledger.append(record(Decision::Deny)).unwrap());
-    }
-
-    /// How many entries one round of the two benches below makes durable.
-    const ROUND: u64 = 3_200;
-
-    #[divan::bench(sample_count = 10, sample_size = 1)]
-    fn bare_batches_of_32(bencher: Bencher<'_, '_>) {
-        let dir = TempDir::new().unwrap();
-        let connection = bare(dir.path(), "FULL");
-        let mut seq = 0;
-        bencher.counter(divan::counter::ItemsCount::new(ROUND)).bench_local(|| {
-            for _ in 0..ROUND / 32 {
-                connection.execute_batch("BEGIN").unwrap();
-                for _ in 0..32 {
-                    seq += 1;
-                    insert(&connection, seq, &BODY);
-                }
-                connection.execute_batch("COMMIT").unwrap();
-            }
-        });
-    }
-
-    #[divan::bench(sample_count = 10, sample_size = 1)]
-    fn ledger_batches_of_32(bencher: Bencher<'_, '_>) {
-        let (_dir, ledger) = settled();
-        bencher.counter(divan::counter::ItemsCount::new(ROUND)).bench_local(|| {
-            for _ in 0..ROUND / 32 {
-                for _ in 1..32 {
-                    let _ = ledger.enter(record(Decision::Deny));
-                }
-                ledger.append(record(Decision::Deny)).unwrap();
-            }
-        });
-    }
-
-    #[divan::bench(sample_count = 10, sample_size = 1)]
-    fn ledger_32_waiters(bencher: Bencher<'_, '_>) {
-        let (_dir, ledger) = settled();
-        bencher.counter(divan::counter::ItemsCount::new(ROUND)).bench_local(|| {
-            let left = AtomicU64::new(ROUND);
-            std::thread::scope(|scope| {
-                for _ in 0..32 {
-                    scope.spawn(|| {
-                        while left.fetch_sub(1, Ordering::Relaxed).cast_signed() > 0 {
-                            ledger.append(record(Decision::Deny)).unwrap();
-                        }
-                    });
-                }
-            });
-        });
     }
 }
 

@@ -38,11 +38,12 @@ impl Chain {
         std::mem::take(&mut self.pending)
     }
 
-    pub(crate) fn push(&mut self, record: Record) -> Appended {
+    /// Appends a record; `input` is the hash of its input, which is computed before anybody has to
+    /// wait for it.
+    pub(crate) fn push(&mut self, record: Record, input: Option<Digest>) -> Appended {
         let seq = self.size();
         let ts_ms = record.time();
-        let blob_hash = record.input.as_ref().map(crate::Blob::hash);
-        let detail = record.detail.encode(seq, blob_hash.as_ref());
+        let detail = record.detail.encode(seq, input.as_ref());
         let entry = OwnedEntry {
             request_id: record.request_id,
             actor: record.actor,

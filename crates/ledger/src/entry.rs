@@ -87,26 +87,47 @@ impl EntryView<'_> {
     /// `sha256(prev_hash + ":" + canonical(entry))`, using `scratch` for the text.
     pub fn hash(&self, prev: &Digest, scratch: &mut Vec<u8>) -> Digest {
         scratch.clear();
-        scratch.extend_from_slice(&prev.hex());
-        scratch.push(b':');
-        self.encode(scratch);
+        self.encode_after(prev, scratch);
         Digest::of(scratch)
+    }
+
+    /// Appends the text under the hash.
+    pub(crate) fn encode_after(&self, prev: &Digest, out: &mut Vec<u8>) {
+        out.extend_from_slice(&prev.hex());
+        out.push(b':');
+        self.encode(out);
+    }
+
+    /// The same with zeros where the hash of the detail belongs; gives the place. For details whose
+    /// hashes are computed later, many together.
+    pub(crate) fn encode_ahead(&self, prev: &Digest, out: &mut Vec<u8>) -> usize {
+        out.extend_from_slice(&prev.hex());
+        out.push(b':');
+        self.encode_before_evidence(out);
+        let place = out.len() + 1;
+        digest(out, Some(&Digest::GENESIS));
+        self.encode_after_evidence(out);
+        place
     }
 
     /// Appends the canonical text: sorted keys, no white space, ASCII. The permit fields belong to
     /// the formula and are always null here.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        let text = |out: &mut Vec<u8>, key: &[u8], value: &str| {
-            out.extend_from_slice(key);
-            string(out, value, Form::Ascii);
-        };
-        text(out, b"{\"actor\":", self.actor);
-        text(out, b",\"decision\":", self.decision);
+        self.encode_before_evidence(out);
+        digest(out, self.evidence_hash.as_ref());
+        self.encode_after_evidence(out);
+    }
+
+    fn encode_before_evidence(&self, out: &mut Vec<u8>) {
+        member(out, b"{\"actor\":", self.actor);
+        member(out, b",\"decision\":", self.decision);
         out.extend_from_slice(b",\"error\":");
         optional(out, self.error, Form::Ascii);
         out.extend_from_slice(b",\"evidence_hash\":");
-        digest(out, self.evidence_hash.as_ref());
-        text(out, b",\"intent\":", self.intent);
+    }
+
+    fn encode_after_evidence(&self, out: &mut Vec<u8>) {
+        member(out, b",\"intent\":", self.intent);
         out.extend_from_slice(b",\"params_hash\":");
         digest(out, self.params_hash.as_ref());
         out.extend_from_slice(
@@ -114,15 +135,20 @@ impl EntryView<'_> {
               \"permit_max_executions\":null,\"permit_nonce\":null,\"permit_subject\":null,\
               \"permit_verification\":null,\"proposal_hash\":null",
         );
-        text(out, b",\"request_id\":", self.request_id);
-        text(out, b",\"state_from\":", self.state_from);
-        text(out, b",\"state_to\":", self.state_to);
+        member(out, b",\"request_id\":", self.request_id);
+        member(out, b",\"state_from\":", self.state_from);
+        member(out, b",\"state_to\":", self.state_to);
         out.extend_from_slice(b",\"tool_name\":");
         optional(out, self.tool_name, Form::Ascii);
         out.extend_from_slice(b",\"ts_ms\":");
         integer(out, self.ts_ms);
         out.push(b'}');
     }
+}
+
+fn member(out: &mut Vec<u8>, key: &[u8], value: &str) {
+    out.extend_from_slice(key);
+    string(out, value, Form::Ascii);
 }
 
 #[cfg(test)]
@@ -172,7 +198,14 @@ mod tests {
             };
             let mut out = Vec::new();
             view.encode(&mut out);
-            prop_assert_eq!(String::from_utf8(out).unwrap(), general(&view));
+            prop_assert_eq!(String::from_utf8(out.clone()).unwrap(), general(&view));
+            let mut ahead = b"before".to_vec();
+            let prev = Digest::of(b"prev");
+            let place = view.encode_ahead(&prev, &mut ahead);
+            if let Some(evidence) = view.evidence_hash {
+                ahead[place..place + 64].copy_from_slice(&evidence.hex());
+                prop_assert_eq!(Digest::of(&ahead[6..]), view.hash(&prev, &mut out));
+            }
         }
     }
 

@@ -66,6 +66,8 @@ events! {
     KeyRotation = "key_rotation", Security;
     /// Something happened to a skill.
     Skill = "skill", Security;
+    /// Somebody was answered in words: talk, which changes nothing.
+    Talk = "talk", Operation;
     /// The ledger's storage fills up.
     AuditStorageWarning = "audit_storage_warning", Storage;
     /// The ledger's storage is nearly full.

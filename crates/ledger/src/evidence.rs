@@ -10,7 +10,7 @@ use fluffy_base::{Digest, KernelId};
 
 use crate::checkpoint::{open_note, sign_note};
 use crate::held::Held;
-use crate::merkle::{Frontier, leaf_hash};
+use crate::merkle::{Frontier, leaf_hashes};
 use crate::query::owned;
 use crate::verify::MAX_FINDINGS;
 use crate::{
@@ -20,6 +20,8 @@ use crate::{
 
 /// Entries of one part: a power of two, so that each but the last is a perfect subtree.
 const PART: usize = 1 << 12;
+/// Entries that are hashed together: a power of two.
+const BATCH: usize = 1 << 6;
 /// First line of the text under the seal.
 const SEAL_KIND: &str = "fluffy-evidence-head-v1";
 
@@ -128,16 +130,20 @@ impl EvidenceBundle {
         let before = start.checked_sub(1).and_then(|before| self.entries.get(before));
         let mut prev = before.map_or(Digest::GENESIS, |entry| entry.entry_hash);
         let (mut tree, mut tiles) = (Frontier::default(), Vec::new());
-        let (mut findings, mut scratch) = (Vec::new(), Vec::new());
-        for (offset, entry) in entries.iter().take(PART).enumerate() {
-            let seq = (start + offset) as u64;
-            let problems = check_entry(entry, seq, &prev, details.get(offset), &mut scratch);
-            if findings.len() < MAX_FINDINGS {
-                findings.extend(problems.into_iter().map(|problem| Located::at(seq, problem)));
-            }
-            tree.push(leaf_hash(&entry.entry_hash), &mut tiles);
+        let mut findings = Vec::new();
+        let ours = entries.get(..PART).unwrap_or(entries);
+        for (entries, number) in ours.chunks(BATCH).zip(0..) {
+            let details = details.get(number * BATCH..).unwrap_or_default();
+            let batch = Batch { first: start + number * BATCH, prev, entries, details };
+            batch.check(|seq, problem| {
+                if findings.len() < MAX_FINDINGS {
+                    findings.push(Located::at(seq, problem));
+                }
+            });
+            let hashes: Vec<_> = entries.iter().map(|entry| entry.entry_hash).collect();
+            tree.extend(&leaf_hashes(&hashes), &mut tiles);
             tiles.clear();
-            prev = entry.entry_hash;
+            prev = hashes.last().copied().unwrap_or(prev);
         }
         Part { index, tree, findings }
     }
@@ -200,26 +206,47 @@ fn join(parts: Vec<Part>, findings: &mut Vec<Located>) -> Digest {
     last.map_or_else(|| whole.root(), |right| whole.root_before(right))
 }
 
-/// What is wrong with one entry after the one with the hash `prev`.
-fn check_entry(
-    entry: &AuditEntry,
-    seq: u64,
-    prev: &Digest,
-    detail: Option<&Vec<u8>>,
-    scratch: &mut Vec<u8>,
-) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    if entry.prev_hash != *prev || entry.seq != seq {
-        problems.push(Problem::PrevHash);
+/// Neighbouring entries whose hashes are computed together.
+struct Batch<'a> {
+    /// Number of the first.
+    first: usize,
+    /// Hash of the entry before it.
+    prev: Digest,
+    entries: &'a [AuditEntry],
+    /// Their details, and those of later ones.
+    details: &'a [Vec<u8>],
+}
+
+impl Batch<'_> {
+    /// Tells everything that is wrong, in order.
+    fn check(&self, mut find: impl FnMut(u64, Problem)) {
+        let before = std::iter::once(&self.prev);
+        let before: Vec<_> =
+            before.chain(self.entries.iter().map(|entry| &entry.entry_hash)).collect();
+        let (mut bytes, mut texts) = (Vec::new(), Vec::new());
+        for (entry, prev) in self.entries.iter().zip(&before) {
+            let start = bytes.len();
+            entry.view().encode_after(prev, &mut bytes);
+            texts.push(start..bytes.len());
+        }
+        let texts = texts.into_iter().map(|text| bytes.get(text).unwrap_or_default());
+        let texts = Digest::of_each(&texts.collect::<Vec<_>>());
+        let details = self.details.iter().take(self.entries.len()).map(Vec::as_slice);
+        let mut details = Digest::of_each(&details.collect::<Vec<_>>()).into_iter();
+        let numbered = (self.first as u64..).zip(self.entries);
+        for (((seq, entry), prev), computed) in numbered.zip(before).zip(texts) {
+            if entry.prev_hash != *prev || entry.seq != seq {
+                find(seq, Problem::PrevHash);
+            }
+            let stored = entry.entry_hash;
+            if stored != computed {
+                find(seq, Problem::EntryHash { stored, computed });
+            }
+            match details.next() {
+                None => find(seq, Problem::Format("its detail is missing".to_owned())),
+                Some(detail) if entry.evidence_hash == Some(detail) => {}
+                Some(_) => find(seq, Problem::DetailHash),
+            }
+        }
     }
-    let (stored, computed) = (entry.entry_hash, entry.view().hash(prev, scratch));
-    if stored != computed {
-        problems.push(Problem::EntryHash { stored, computed });
-    }
-    match detail {
-        None => problems.push(Problem::Format("its detail is missing".to_owned())),
-        Some(detail) if entry.evidence_hash == Some(Digest::of(detail)) => {}
-        Some(_) => problems.push(Problem::DetailHash),
-    }
-    problems
 }

@@ -3,14 +3,21 @@
 //! Whoever finds nobody at work does it, for everything that is there by then; whoever finds somebody
 //! at work waits for the end of it and looks again. A mutex alone would not do: the one who has just
 //! finished gets it again before those who wait, and works for itself alone.
+//!
+//! All wait on one word, and the end of a turn wakes them with one call. Nobody has to take a lock to
+//! learn that it is served; with a condition variable, 31 threads took the same one after another.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::thread::futex;
 
 /// A place where one works and the others wait.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
-    busy: Mutex<bool>,
-    done: Condvar,
+    /// Begins and ends of turns: odd while somebody is at work.
+    turns: AtomicU32,
+    /// How many sleep, or are about to. A turn for which nobody waits ends without a system call.
+    asleep: AtomicU32,
 }
 
 impl Group {
@@ -20,24 +27,33 @@ impl Group {
         is_done: impl Fn() -> bool,
         work: impl FnOnce() -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut busy = self.lock();
         loop {
+            let seen = self.turns.load(Ordering::SeqCst);
             if is_done() {
                 return Ok(());
             }
-            if !*busy {
+            if seen % 2 == 1 {
+                self.sleep(seen);
+            } else if self.begin(seen) {
                 break;
             }
-            busy = self.done.wait(busy).unwrap_or_else(PoisonError::into_inner);
         }
-        *busy = true;
-        drop(busy);
         let _turn = Turn(self);
         work()
     }
 
-    fn lock(&self) -> MutexGuard<'_, bool> {
-        self.busy.lock().unwrap_or_else(PoisonError::into_inner)
+    fn begin(&self, seen: u32) -> bool {
+        let next = seen.wrapping_add(1);
+        self.turns.compare_exchange(seen, next, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    /// Sleeps until the turn that was seen is over. Being woken for nothing does no harm: whoever
+    /// sleeps looks again.
+    fn sleep(&self, seen: u32) {
+        self.asleep.fetch_add(1, Ordering::SeqCst);
+        // The kernel compares the word with what was seen before it lets us sleep.
+        let _ = futex::wait(&self.turns, futex::Flags::PRIVATE, seen, None);
+        self.asleep.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -46,8 +62,11 @@ struct Turn<'a>(&'a Group);
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        *self.0.lock() = false;
-        self.0.done.notify_all();
+        self.0.turns.fetch_add(1, Ordering::SeqCst);
+        if self.0.asleep.load(Ordering::SeqCst) > 0 {
+            // It fails only for a word that is not there.
+            let _ = futex::wake(&self.0.turns, futex::Flags::PRIVATE, i32::MAX.unsigned_abs());
+        }
     }
 }
 

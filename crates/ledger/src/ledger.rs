@@ -14,7 +14,7 @@
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -29,8 +29,9 @@ use crate::group::Group;
 use crate::housekeeper::{self, Bell};
 use crate::merkle::Frontier;
 use crate::recovery::{self, Opened};
+use crate::store::{NewRow, Written};
 use crate::{
-    Appended, Break, EvidenceBundle, Layout, LedgerError, Origin, Record, Retained,
+    Appended, Blob, Break, EvidenceBundle, Layout, LedgerError, Origin, Record, Retained,
     RetentionOptions, Segment, SigningKey, VerifyingKey, retention, rotation, store,
 };
 
@@ -39,8 +40,13 @@ const UNSYNCED_ENTRIES: u64 = 100;
 /// … or those of this many milliseconds.
 const UNSYNCED_MS: u64 = 500;
 
-/// How often whoever is about to sync looks for others who want to come along.
+/// How often whoever is about to sync looks for those who were served by the last sync and have not
+/// left yet …
 const MAX_COURTESY: u32 = 32;
+/// … and for others who want to come along.
+const MIN_COURTESY: u32 = 2;
+/// A transaction that others keep adding to ends here.
+const MAX_ROWS: usize = 1024;
 
 /// What is needed to open a ledger.
 pub struct LedgerConfig {
@@ -104,6 +110,8 @@ pub(crate) struct Shared {
     writer: Mutex<Writer>,
     syncing: Group,
     syncer: Mutex<Syncer>,
+    /// How many threads are in [`Shared::acknowledge`].
+    inside: AtomicU32,
     /// Entries that are in the database.
     committed: AtomicU64,
     /// Entries that survive a power cut.
@@ -166,7 +174,10 @@ impl Ledger {
     pub fn enter(&self, record: Record) -> Entered {
         let durable = record.must_be_durable();
         let ts_ms = record.ts_ms;
-        let place = record.check_size().map(|()| lock(&self.shared.chain).push(record));
+        let place = record.check_size().map(|()| {
+            let input = record.input.as_ref().map(Blob::hash);
+            lock(&self.shared.chain).push(record, input)
+        });
         Entered { place, durable, ts_ms }
     }
 
@@ -177,7 +188,7 @@ impl Ledger {
         let Entered { place, durable, ts_ms } = entered;
         let appended = place?;
         if durable {
-            self.shared.sync(appended.seq)?;
+            self.shared.acknowledge(appended.seq)?;
             self.shared.bell.want_checkpoint();
         } else {
             self.shared.commit(appended.seq)?;
@@ -312,6 +323,7 @@ impl Shared {
             writer: Mutex::new(Writer { connection: opened.connection, failed: None }),
             syncing: Group::default(),
             syncer: Mutex::new(Syncer { wal, failed: None }),
+            inside: AtomicU32::new(0),
             committed: AtomicU64::new(size),
             synced: AtomicU64::new(size),
             oldest_unsynced_ms: AtomicU64::new(u64::MAX),
@@ -321,49 +333,87 @@ impl Shared {
 
     /// Waits until entry `seq` is written, with everything else that waits.
     fn commit(&self, seq: u64) -> Result<(), LedgerError> {
-        self.committing.join(|| self.committed.load(Ordering::Acquire) > seq, || self.write_all())
+        self.commit_with(seq, Vec::new)
     }
 
-    /// Writes everything that waits in one transaction.
-    fn write_all(&self) -> Result<(), LedgerError> {
+    /// The same; `more` is asked for what has come while it was written.
+    fn commit_with(&self, seq: u64, more: impl FnMut() -> Vec<NewRow>) -> Result<(), LedgerError> {
+        self.committing
+            .join(|| self.committed.load(Ordering::Acquire) > seq, || self.write_all(more))
+    }
+
+    /// Writes everything that waits, and what comes meanwhile, in one transaction.
+    fn write_all(&self, more: impl FnMut() -> Vec<NewRow>) -> Result<(), LedgerError> {
         let mut writer = lock(&self.writer);
         let rows = lock(&self.chain).take_pending();
         if let Some(reason) = &writer.failed {
             return Err(LedgerError::Stopped(reason.clone()));
         }
-        let Some(last) = rows.last() else { return Ok(()) };
-        let size = last.seq + 1;
-        if let Err(error) = store::insert(&writer.connection, &rows) {
-            writer.failed = Some(error.to_string());
-            return Err(LedgerError::database("appending")(error));
+        if rows.is_empty() {
+            return Ok(());
         }
-        self.committed.store(size, Ordering::Release);
-        self.bell.count_writes(rows.len() as u64);
-        Ok(())
+        match store::insert(&writer.connection, rows, more) {
+            Ok(Written { size, rows }) => {
+                self.committed.store(size, Ordering::Release);
+                self.bell.count_writes(rows);
+                Ok(())
+            }
+            Err(error) => {
+                writer.failed = Some(error.to_string());
+                Err(LedgerError::database("appending")(error))
+            }
+        }
+    }
+
+    /// Makes entry `seq` and all before it durable for an appender, who may come again.
+    fn acknowledge(&self, seq: u64) -> Result<(), LedgerError> {
+        self.inside.fetch_add(1, Ordering::Relaxed);
+        let synced = self.sync(seq);
+        self.inside.fetch_sub(1, Ordering::Relaxed);
+        synced
     }
 
     /// Makes entry `seq` and all before it durable.
+    ///
+    /// A sync costs more than everything else together, so it pays to take others along: what they
+    /// enter while the first rows are written goes into the same transaction.
     pub(crate) fn sync(&self, seq: u64) -> Result<(), LedgerError> {
         self.syncing.join(
             || self.synced.load(Ordering::Acquire) > seq,
             || {
-                self.let_others_enter();
-                self.commit(seq)?;
+                let mut rows = 0;
+                self.commit_with(seq, || {
+                    let more = if rows < MAX_ROWS { self.late_rows() } else { Vec::new() };
+                    rows += more.len();
+                    more
+                })?;
                 self.sync_log()
             },
         )
     }
 
-    /// A sync costs more than everything else together: as long as others are about to enter
-    /// something, it pays to take them along.
-    fn let_others_enter(&self) {
-        let mut seen = lock(&self.chain).size();
-        for _ in 0..MAX_COURTESY {
-            std::thread::yield_now();
-            let size = lock(&self.chain).size();
-            if std::mem::replace(&mut seen, size) == size {
-                return;
+    /// What others have entered, after a moment for those who are about to. Whoever is alone waits for
+    /// nobody.
+    fn late_rows(&self) -> Vec<NewRow> {
+        let mut looked = 0;
+        loop {
+            let inside = u64::from(self.inside.load(Ordering::Relaxed));
+            let (rows, size) = {
+                let mut chain = lock(&self.chain);
+                (chain.take_pending(), chain.size())
+            };
+            // Those inside whose entries are durable were served, and have only to be given a processor.
+            let waiting = size.saturating_sub(self.synced.load(Ordering::Acquire));
+            let patience = match inside {
+                0 | 1 => 0,
+                _ if inside > waiting => MAX_COURTESY,
+                _ => MIN_COURTESY,
+            };
+            if !rows.is_empty() || looked >= patience {
+                return rows;
             }
+            std::thread::yield_now();
+            looked += 1;
         }
     }
 

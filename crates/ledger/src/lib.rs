@@ -10,6 +10,7 @@
 
 mod archive;
 mod archive_check;
+mod batch;
 mod bundle;
 mod bundle_reader;
 mod chain;

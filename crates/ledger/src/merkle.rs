@@ -45,12 +45,27 @@ pub fn leaf_hash(entry: &Digest) -> Digest {
     Digest::of(&input)
 }
 
+/// The hashes of many leaves.
+pub(crate) fn leaf_hashes(entries: &[Digest]) -> Vec<Digest> {
+    let input = |entry: &Digest| {
+        let mut input = [0x00; 33];
+        input[1..].copy_from_slice(entry.as_bytes());
+        input
+    };
+    let inputs: Vec<_> = entries.iter().map(input).collect();
+    Digest::of_each(&inputs.iter().map(<[u8; 33]>::as_slice).collect::<Vec<_>>())
+}
+
 /// The hash of the node over two others.
 pub(crate) fn node_hash(left: &Digest, right: &Digest) -> Digest {
+    Digest::of(&node_input(left.as_bytes(), right.as_bytes()))
+}
+
+fn node_input(left: &[u8; 32], right: &[u8; 32]) -> [u8; 65] {
     let mut input = [0x01; 65];
-    input[1..33].copy_from_slice(left.as_bytes());
-    input[33..].copy_from_slice(right.as_bytes());
-    Digest::of(&input)
+    input[1..33].copy_from_slice(left);
+    input[33..].copy_from_slice(right);
+    input
 }
 
 /// The root of the tree without leaves.
@@ -136,6 +151,22 @@ impl fmt::Debug for Tile {
 struct Rows(Box<[[u8; 32]; TILE_NODES]>);
 
 impl Rows {
+    /// All rows over a whole lowest one, each hashed at once.
+    fn over(nodes: &[Digest; TILE_WIDTH as usize]) -> Self {
+        let mut rows = Self(Box::new([[0; 32]; TILE_NODES]));
+        let mut row = nodes.to_vec();
+        for height in 0..=TILE_HEIGHT {
+            for (offset, hash) in (0..).zip(&row) {
+                rows.set(height, offset, *hash);
+            }
+            let pairs = row.as_chunks().0.iter();
+            let inputs: Vec<_> =
+                pairs.map(|[left, right]| node_input(left.as_bytes(), right.as_bytes())).collect();
+            row = Digest::of_each(&inputs.iter().map(<[u8; 65]>::as_slice).collect::<Vec<_>>());
+        }
+        rows
+    }
+
     fn get(&self, height: u32, offset: u64) -> Option<Digest> {
         self.0.get(slot(height, offset)?).copied().map(Digest::from_bytes)
     }
@@ -301,8 +332,40 @@ impl Frontier {
     /// lowest level first; they have to be kept, because the frontier forgets them.
     pub(crate) fn push(&mut self, leaf: Digest, completed: &mut Vec<Tile>) {
         self.size += 1;
-        let (mut node, mut tiles) = (leaf, self.size);
-        for (level, edge) in (0..).zip(&mut self.edges) {
+        self.place(0, leaf, completed);
+    }
+
+    /// Appends many leaves: the same as one after another, with the nodes of a whole tile hashed
+    /// together.
+    pub(crate) fn extend(&mut self, leaves: &[Digest], completed: &mut Vec<Tile>) {
+        let mut rest = leaves;
+        while let Some((leaf, others)) = rest.split_first() {
+            match rest.split_first_chunk() {
+                Some((whole, others)) if self.size.is_multiple_of(TILE_WIDTH) => {
+                    let id = TileId { level: 0, index: self.size / TILE_WIDTH };
+                    let tile = Tile { id, rows: Rows::over(whole) };
+                    let root = tile.root();
+                    completed.push(tile);
+                    self.size += TILE_WIDTH;
+                    if self.edges.is_empty() {
+                        self.edges.push(Edge::default());
+                    }
+                    self.place(1, root, completed);
+                    rest = others;
+                }
+                _ => {
+                    self.push(*leaf, completed);
+                    rest = others;
+                }
+            }
+        }
+    }
+
+    /// Adds a node to a level that is there or the next one, and above it every tile that this
+    /// completes.
+    fn place(&mut self, level: u8, mut node: Digest, completed: &mut Vec<Tile>) {
+        let mut tiles = self.size >> (TILE_HEIGHT * u32::from(level));
+        for (level, edge) in (0..).zip(&mut self.edges).skip(usize::from(level)) {
             edge.push(node);
             if edge.filled < TILE_WIDTH {
                 return;
@@ -1093,6 +1156,23 @@ mod tests {
         fn node(&self, height: u32, index: u64) -> Result<Digest, TreeError<Infallible>> {
             assert!(height < 64 && index <= u64::MAX >> height);
             Ok(Digest::GENESIS)
+        }
+    }
+
+    #[test]
+    fn leaves_that_come_together_make_the_tree_and_the_tiles_of_one_after_another() {
+        let entries: Vec<Digest> = (0..2_200).map(entry).collect();
+        let leaves = leaf_hashes(&entries);
+        assert!(leaves.iter().zip(&entries).all(|(leaf, entry)| *leaf == leaf_hash(entry)));
+        for at_once in [1, 31, 32, 33, 64, 700, 2_200] {
+            let (mut single, mut many) = (Frontier::default(), Frontier::default());
+            let (mut tiles, mut together) = (Vec::new(), Vec::new());
+            for part in leaves.chunks(at_once) {
+                part.iter().for_each(|leaf| single.push(*leaf, &mut tiles));
+                many.extend(part, &mut together);
+                assert_eq!((many.size(), many.root()), (single.size(), single.root()));
+            }
+            assert_eq!(together, tiles, "{at_once}");
         }
     }
 

@@ -259,6 +259,12 @@ pub(crate) fn snapshot(layout: &Layout, segment: u32, size: u64) -> Result<(), L
         return Ok(());
     }
     let from = layout.segment(segment);
+    let bytes = std::fs::metadata(&from).map_err(LedgerError::file("look at", &from))?.len();
+    let newest = layout.snapshots(segment)?.into_iter().next();
+    let newest = newest.and_then(|path| Some(std::fs::metadata(path).ok()?.len()));
+    if !is_worth_a_snapshot(bytes, newest) {
+        return Ok(());
+    }
     let mut unfinished = to.clone();
     unfinished.set_extension("new");
     let mut copy = files::private(&unfinished).map_err(LedgerError::file("write", &unfinished))?;
@@ -267,6 +273,15 @@ pub(crate) fn snapshot(layout: &Layout, segment: u32, size: u64) -> Result<(), L
         .map_err(LedgerError::file("copy", &from))?;
     files::rename(&unfinished, &to)?;
     layout.prune_snapshots(SNAPSHOTS)
+}
+
+/// Whether a database of so many bytes is copied, the newest copy being so large. Small ones always
+/// are; a large one once an eighth has been added, so that the end of a short session does not copy a
+/// gigabyte. What damage takes from such a ledger is what has come since the last copy, and the
+/// damaged file itself is salvaged up to its first fault in any case.
+fn is_worth_a_snapshot(bytes: u64, newest: Option<u64>) -> bool {
+    const SMALL: u64 = 64 << 20;
+    bytes <= SMALL || newest.is_none_or(|newest| bytes < newest || bytes - newest >= newest / 8)
 }
 
 /// Opens an existing segment and checks it; `Err` inside is damage.
@@ -396,8 +411,8 @@ fn begin(
     store::create_schema(&connection)?;
     let mut chain = crate::chain::Chain::new(Digest::GENESIS, Frontier::default());
     let writer = Origin { kernel_id: kernel_id.clone(), ..config.origin.clone() };
-    chain.push(first_record(config, writer, segment, broken.as_ref()));
-    store::insert(&connection, &chain.take_pending())
+    chain.push(first_record(config, writer, segment, broken.as_ref()), None);
+    store::insert(&connection, chain.take_pending(), Vec::new)
         .map_err(LedgerError::database("writing the first entry"))?;
     let wal = wal_of(&path);
     std::fs::File::open(&wal)
@@ -549,5 +564,22 @@ pub fn load_or_create_key(path: &Path, seed: [u8; 32]) -> Result<SigningKey, Led
     match SigningKey::load(path)? {
         Some(key) => Ok(key),
         None => Ok(SigningKey::create(path, seed)?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_worth_a_snapshot;
+
+    #[test]
+    fn rec_2_a_large_ledger_is_copied_when_an_eighth_was_added_and_a_small_one_always() {
+        const MIB: u64 = 1 << 20;
+        assert!(is_worth_a_snapshot(MIB, Some(MIB)));
+        assert!(is_worth_a_snapshot(800 * MIB, None));
+        assert!(!is_worth_a_snapshot(800 * MIB, Some(800 * MIB)));
+        assert!(!is_worth_a_snapshot(899 * MIB, Some(800 * MIB)));
+        assert!(is_worth_a_snapshot(900 * MIB, Some(800 * MIB)));
+        // One that was archived and made compact is another file.
+        assert!(is_worth_a_snapshot(400 * MIB, Some(800 * MIB)));
     }
 }

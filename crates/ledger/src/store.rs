@@ -8,7 +8,7 @@ use std::path::Path;
 
 use fluffy_base::{Decision, Digest, KernelState};
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, Statement, params};
 
 use crate::codes::{decision_code, decision_of, state_code, state_of};
 use crate::merkle::{Tile, TileId};
@@ -434,24 +434,56 @@ pub(crate) fn tile_key(id: TileId) -> i64 {
     i64::from(id.level) << 56 | (key(id.index) & 0x00ff_ffff_ffff_ffff)
 }
 
-/// Writes rows in one transaction: all of them or none.
-pub(crate) fn insert(connection: &Connection, rows: &[NewRow]) -> rusqlite::Result<()> {
-    connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-    let written = rows
-        .iter()
-        .try_for_each(|row| insert_row(connection, row))
-        .and_then(|()| connection.prepare_cached("COMMIT")?.execute([]));
-    if let Err(error) = written {
-        // SQLite may have rolled back by itself; either way the caller accepts nothing more.
-        let _ = connection.execute_batch("ROLLBACK");
-        return Err(error);
-    }
-    Ok(())
+/// What a transaction wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Written {
+    /// How many entries there are now.
+    pub(crate) size: u64,
+    /// How many of them are new.
+    pub(crate) rows: u64,
 }
 
-fn insert_row(connection: &Connection, row: &NewRow) -> rusqlite::Result<()> {
+/// Writes rows, and then those that `more` gives until it gives none, in one transaction: all of them
+/// or none.
+pub(crate) fn insert(
+    connection: &Connection,
+    rows: Vec<NewRow>,
+    more: impl FnMut() -> Vec<NewRow>,
+) -> rusqlite::Result<Written> {
+    connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+    let written = insert_rows(connection, rows, more).and_then(|written| {
+        connection.prepare_cached("COMMIT")?.execute([])?;
+        Ok(written)
+    });
+    if written.is_err() {
+        // SQLite may have rolled back by itself; either way the caller accepts nothing more.
+        let _ = connection.execute_batch("ROLLBACK");
+    }
+    written
+}
+
+fn insert_rows(
+    connection: &Connection,
+    mut rows: Vec<NewRow>,
+    mut more: impl FnMut() -> Vec<NewRow>,
+) -> rusqlite::Result<Written> {
+    let mut entries = connection.prepare_cached(INSERT_ENTRY)?;
+    let mut written = Written { size: 0, rows: 0 };
+    while let Some(last) = rows.last() {
+        written = Written { size: last.seq + 1, rows: written.rows + rows.len() as u64 };
+        rows.iter().try_for_each(|row| insert_row(connection, &mut entries, row))?;
+        rows = more();
+    }
+    Ok(written)
+}
+
+fn insert_row(
+    connection: &Connection,
+    entries: &mut Statement<'_>,
+    row: &NewRow,
+) -> rusqlite::Result<()> {
     let e = &row.entry;
-    connection.prepare_cached(INSERT_ENTRY)?.execute(params![
+    entries.execute(params![
         key(row.seq),
         row.entry_hash.as_bytes(),
         key(e.ts_ms),

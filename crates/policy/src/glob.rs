@@ -68,6 +68,12 @@ impl Glob {
         self.patterns.iter().flatten().map(of).sum()
     }
 
+    /// Whether it is a name and nothing but that: no wildcard, no alternative.
+    pub(crate) fn is_literal(&self) -> bool {
+        let is_name = |segment: &Segment| matches!(segment, Segment::Name(_));
+        matches!(self.patterns.as_slice(), [pattern] if pattern.iter().all(is_name))
+    }
+
     /// Whether the pattern names this path. A directory's name does not name what lies beneath it:
     /// `dir` is the directory alone, `dir/**` the directory and all its contents.
     pub fn matches(&self, path: &ProjectPath) -> bool {

@@ -19,6 +19,7 @@ mod capability;
 mod cases;
 mod condition;
 mod examples;
+mod exception;
 mod explain;
 mod extension;
 mod facts;
@@ -42,6 +43,7 @@ pub use capabilities::Capabilities;
 pub use capability::Action;
 pub use cases::{Case, SAMPLE_ACTOR, SampleCall, read_cases, refused_path};
 pub use condition::Target;
+pub use exception::{Exception, ExceptionError};
 pub use explain::{Explanation, Found, Look, explain};
 pub use extension::answer::{MAX_REASON_CHARS, RuleAnswer};
 pub use extension::engine::{

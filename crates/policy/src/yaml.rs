@@ -152,6 +152,22 @@ pub fn parse(text: &str) -> Result<Node, Problem> {
 }
 
 impl Node {
+    /// What it says, without where: for telling whether two texts say the same.
+    pub(crate) fn said(&self) -> serde_json::Value {
+        use serde_json::Value;
+        match &self.kind {
+            Kind::Null => Value::Null,
+            Kind::Bool(value) => Value::Bool(*value),
+            Kind::Integer(value) => Value::from(format!("integer {value}")),
+            Kind::Float(value) => Value::from(format!("float {value}")),
+            Kind::Text(text) => Value::from(format!("text {text}")),
+            Kind::List(items) => items.iter().map(Self::said).collect(),
+            Kind::Map(members) => {
+                members.iter().map(|(key, node)| (key.said().to_string(), node.said())).collect()
+            }
+        }
+    }
+
     /// The value as a whole file.
     pub fn root(&self) -> Field<'_> {
         Field { name: String::new(), node: self }

@@ -50,6 +50,39 @@ pub(crate) enum SessionCommand {
         /// The session; the last one without it
         id: Option<String>,
     },
+    /// Keep a file before the model's eyes, as it is now
+    Pin {
+        /// The file, from the project's root
+        path: String,
+        /// The session; the last one without it
+        id: Option<String>,
+    },
+    /// Keep a file before the model's eyes no more
+    Unpin {
+        /// The file, from the project's root
+        path: String,
+        /// The session; the last one without it
+        id: Option<String>,
+    },
+    /// Show where a session stands: state, mode, what it used, what it waits for
+    Status {
+        /// The session; the last one without it
+        id: Option<String>,
+        /// The result as one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// List what you agreed to for a whole session, or take it back
+    Grants {
+        /// The session; the last one without it
+        id: Option<String>,
+        /// Take this one back
+        #[arg(long, value_name = "NUMBER")]
+        revoke: Option<u64>,
+        /// One JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
     /// Measure how the coverage of a session's work stands against the project's baseline
     Budget {
         /// The session; the last one without it
@@ -57,6 +90,8 @@ pub(crate) enum SessionCommand {
     },
     /// Go on with a session that was interrupted
     Resume(Box<ResumeArgs>),
+    /// Say something more to a session: it goes on with that, also if it was done
+    Say(Box<SayArgs>),
     /// Watch a session that is under way
     Attach {
         /// The session; whichever is under way without it
@@ -88,6 +123,29 @@ pub(crate) struct ResumeArgs {
     pub(crate) id: Option<String>,
     /// The last session, as without any id
     #[arg(long, conflicts_with = "id")]
+    pub(crate) last: bool,
+    /// Who provides the model, if not whoever did: `replay:FILE` goes on where the session stopped in it
+    #[arg(long, value_name = "P")]
+    pub(crate) provider: Option<String>,
+    /// The provider's model, if not the one it was
+    #[arg(short, long)]
+    pub(crate) model: Option<String>,
+    #[command(flatten)]
+    pub(crate) caps: CapArgs,
+    /// Events as JSON lines on the standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) said: SaidArgs,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct SayArgs {
+    /// The session and what you say to it; `--last` stands for the session, and `-` reads what you say from the standard input
+    #[arg(value_names = ["ID", "TEXT"], num_args = 1..=2, required = true)]
+    pub(crate) words: Vec<String>,
+    /// The last session
+    #[arg(long)]
     pub(crate) last: bool,
     /// Who provides the model, if not whoever did: `replay:FILE` goes on where the session stopped in it
     #[arg(long, value_name = "P")]

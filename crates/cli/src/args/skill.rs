@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand};
 
-use super::task::SaidArgs;
+use super::task::{CapArgs, SaidArgs};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SkillCommand {
@@ -22,8 +22,13 @@ pub(crate) enum SkillCommand {
     Revoke(RevokeArgs),
     /// Run a trusted skill
     Run(RunSkillArgs),
+    /// Install skills that come with fluffy: proposed, built, verified, and promoted if you agree
+    Install(InstallArgs),
     /// List the skills of this project
     List {
+        /// Those that come with fluffy, and where they stand here
+        #[arg(long)]
+        shipped: bool,
         /// One JSON object a line
         #[arg(long)]
         json: bool,
@@ -132,14 +137,35 @@ pub(crate) struct ProposeArgs {
 pub(crate) struct BuildArgs {
     /// The skill
     pub(crate) name: String,
-    /// Who writes it: `claude`, `codex`, `command` or `transcript:FILE`; without it, what the settings say
+    /// Who writes it: `claude`, `codex`, `agent`, `command` or `transcript:FILE`; without it, what the settings say
     #[arg(long, value_name = "BUILDER")]
     pub(crate) builder: Option<String>,
+    /// For the builder `agent`, who provides the model: such as `anthropic`, or `replay:FILE` for a recorded transcript
+    #[arg(long, value_name = "P")]
+    pub(crate) provider: Option<String>,
+    /// For the builder `agent`, the provider's model
+    #[arg(short, long)]
+    pub(crate) model: Option<String>,
+    #[command(flatten)]
+    pub(crate) caps: CapArgs,
     /// How long it may take, such as `90s` or `10m`
     #[arg(long, value_name = "TIME")]
     pub(crate) timeout: Option<String>,
     #[command(flatten)]
     pub(crate) manner: MannerArgs,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct InstallArgs {
+    /// The skills, as `fluffy skill list --shipped` names them
+    #[arg(value_name = "NAME", required_unless_present = "all")]
+    pub(crate) names: Vec<String>,
+    /// All of them
+    #[arg(long, conflicts_with = "names")]
+    pub(crate) all: bool,
+    /// The result as one JSON object a skill
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -136,6 +136,27 @@ pub(crate) fn with_run(words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
+/// Whether nothing was typed but which project is meant.
+pub(crate) fn is_bare(words: &[OsString]) -> bool {
+    let mut rest = words.iter().skip(1);
+    while let Some(word) = rest.next() {
+        match word.to_str() {
+            Some("-C" | "--project") => drop(rest.next()),
+            Some(text) if is_project(text) => {}
+            _ => return false,
+        }
+    }
+    true
+}
+
+impl TaskArgs {
+    /// Whether there is no task, and nothing that only a task has a use for.
+    pub(crate) fn is_talk(&self) -> bool {
+        let said = self.said.yes || self.said.no;
+        self.task.is_none() && !self.json && self.out.is_none() && !said
+    }
+}
+
 /// Whether a word names the project in one piece.
 fn is_project(word: &str) -> bool {
     word.starts_with("--project=") || (word.starts_with("-C") && word.len() > 2)

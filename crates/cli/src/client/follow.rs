@@ -12,9 +12,10 @@ use crate::commands::run::{Done, Outcome};
 use crate::drive::stored;
 use crate::explain::CliError;
 use crate::interrupt::Stop;
-use crate::review::TaskReviewer;
+use crate::review::Answers;
 use crate::wire::{
-    self, Attach, End, Ended, Joined, ReviewRequest, ReviewResponse, Submission, Told, Work,
+    self, Act, Attach, End, Ended, Joined, ReviewRequest, ReviewResponse, Steer, Steered,
+    Submission, Told, Work,
 };
 
 /// How often a session goes on after its kernel was lost.
@@ -26,7 +27,7 @@ const PAUSE_MS: u64 = 20;
 /// Whoever watches and answers.
 pub(crate) struct Watched<'a> {
     pub(crate) observer: &'a dyn Observer,
-    pub(crate) reviewer: &'a TaskReviewer,
+    pub(crate) reviewer: &'a dyn Answers,
     pub(crate) stop: &'a Stop,
 }
 
@@ -34,14 +35,36 @@ pub(crate) struct Watched<'a> {
 pub(crate) struct Follower<'a> {
     link: &'a Link<'a>,
     watched: Watched<'a>,
-    /// The connection of the moment, for whoever wants to end the work.
-    line: Arc<Mutex<Option<Line>>>,
+    reach: Reach,
     run: u64,
     last: u64,
     session: Option<String>,
     restarts: u32,
     /// Whether what is under way without a driver is driven on as it is.
     joins: bool,
+}
+
+/// The connection of the moment and the run at its end, for whoever wants to end or to steer it from elsewhere.
+#[derive(Clone, Default)]
+pub(crate) struct Reach(Arc<Mutex<Option<(Line, u64)>>>);
+
+impl Reach {
+    fn now(&self) -> Option<(Line, u64)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn cancel(&self) {
+        // Where the connection is gone, the kernel ends the work by itself.
+        let _asked = self.now().map(|(line, _)| line.call::<Value>(wire::CANCEL, &json!({})));
+    }
+
+    /// Does something to the session while it is under way; gives what is to be shown. Questions about it come to whoever
+    /// follows, who must go on doing so.
+    pub(crate) fn steer(&self, act: Act) -> Result<Vec<u8>, CliError> {
+        let (line, run) = self.now().ok_or_else(nothing_under_way)?;
+        let steered: Steered = line.call(wire::STEER, &Steer { run, act }).map_err(told)?;
+        Ok(steered.shown.0)
+    }
 }
 
 /// What follows from a message.
@@ -54,8 +77,8 @@ enum Heard {
 impl<'a> Follower<'a> {
     /// A follower of what is done by the kernel at the end of a link.
     pub(crate) fn new(link: &'a Link<'a>, watched: Watched<'a>) -> Self {
-        let line = Arc::default();
-        Self { link, watched, line, run: 0, last: 0, session: None, restarts: 0, joins: false }
+        let reach = Reach::default();
+        Self { link, watched, reach, run: 0, last: 0, session: None, restarts: 0, joins: false }
     }
 
     /// The same, which drives a session on as it is if it is still under way: its client was lost.
@@ -65,18 +88,23 @@ impl<'a> Follower<'a> {
         self
     }
 
+    /// The same, which can be reached from elsewhere.
+    #[must_use]
+    pub(crate) fn reached_by(mut self, reach: &Reach) -> Self {
+        self.reach = reach.clone();
+        self
+    }
+
     /// Has something done; gives its end.
     pub(crate) fn carry_out(mut self, mut submission: Submission) -> Result<End, CliError> {
-        if let Work::Resume { session } | Work::Act { session, .. } = &submission.work {
+        if let Work::Resume { session } | Work::Act { session, .. } | Work::Say { session, .. } =
+            &submission.work
+        {
             self.session = Some(session.clone());
         }
         let mut line = self.hand_over(&submission)?;
-        let current = Arc::clone(&self.line);
-        self.watched.stop.calls(move |_| {
-            let line = current.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            // Where the connection is gone, the kernel ends the work by itself.
-            let _asked = line.map(|line| line.call::<Value>(wire::CANCEL, &json!({})));
-        });
+        let current = self.reach.clone();
+        self.watched.stop.calls(move |_| current.cancel());
         loop {
             match self.listen(&line)? {
                 Heard::End(end) => return Ok(end),
@@ -173,7 +201,8 @@ impl<'a> Follower<'a> {
     }
 
     fn now_at(&self, line: &Line) {
-        *self.line.lock().unwrap_or_else(PoisonError::into_inner) = Some(line.clone());
+        let now = Some((line.clone(), self.run));
+        *self.reach.0.lock().unwrap_or_else(PoisonError::into_inner) = now;
     }
 
     /// The next message, and what follows from it.
@@ -236,6 +265,9 @@ impl<'a> Follower<'a> {
         if !submission.work.may_be_repeated() {
             return Err(unanswered(match &submission.work {
                 Work::Skill(_) => "its process ended; what was done, `fluffy skill history` tells",
+                Work::Chat(_) => {
+                    "its process ended, and the conversation with it; what was done, `fluffy session list` and `fluffy skill log` tell"
+                }
                 _other => "its process ended; whether it was done, `fluffy session show` tells",
             }));
         }
@@ -245,7 +277,14 @@ impl<'a> Follower<'a> {
         }
         if let (Some(session), true) = (&self.session, submission.driver.is_some()) {
             let stored = stored(self.link.place, session)?;
-            if let Some(summary) = stored.done() {
+            // What was not said before the kernel was lost is said again.
+            let is_said = match &submission.work {
+                Work::Say { message, .. } => {
+                    stored.messages.iter().any(|known| known.id == *message)
+                }
+                _other => true,
+            };
+            if let Some(summary) = stored.done().filter(|_| is_said) {
                 return Ok(Regained::End(End::Task(Outcome::Completed(Done {
                     summary: summary.to_owned(),
                     files_changed: stored.merged(),
@@ -253,7 +292,9 @@ impl<'a> Follower<'a> {
                     ledger_root: String::new(),
                 }))));
             }
-            submission.work = Work::Resume { session: session.clone() };
+            if is_said {
+                submission.work = Work::Resume { session: session.clone() };
+            }
         }
         self.watched.observer.notice(Event::KernelRestarted { attempt: self.restarts });
         self.hand_over(submission).map(Regained::Line)

@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-pub(crate) use self::follow::{Follower, Watched};
+pub(crate) use self::follow::{Follower, Reach, Watched};
 use crate::environment::Environment;
 use crate::explain::{CliError, Explained, FAILED};
 use crate::place::Place;

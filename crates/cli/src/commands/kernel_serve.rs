@@ -40,9 +40,10 @@ fn serve(place: Place, environment: &Environment, args: &ServeArgs) -> Result<u8
     close_inherited(&[])?;
     let client = rustix::process::geteuid().as_raw();
     let surroundings = Surroundings::of(environment);
+    let walls = place.confinement(environment, &args.socket)?;
     // Found out before the walls close, behind which root is somebody else.
     let environment = &Environment { user: Some(person()), ..environment.parts() };
-    let _confined = enter(&place.confinement(environment, &args.socket)?)?;
+    let _confined = enter(&walls)?;
     let listener = match listen(&args.socket) {
         Err(ListenError::AlreadyRunning(_)) => return Ok(RUNNING),
         listening => listening?,

@@ -8,6 +8,7 @@ mod audit_rotate;
 mod audit_verify;
 mod auth;
 pub(crate) mod boot;
+pub(crate) mod chat;
 mod config_get;
 mod config_init;
 mod config_list;
@@ -21,6 +22,7 @@ mod kernel_halt;
 mod kernel_serve;
 mod kernel_stop;
 mod kernel_submit;
+mod man;
 mod models;
 mod policy_check;
 mod policy_explain;
@@ -31,7 +33,7 @@ mod policy_update;
 pub(crate) mod provider_host;
 pub(crate) mod run;
 mod sandbox_run;
-mod session;
+pub(crate) mod session;
 pub(crate) mod skill;
 
 use std::path::Path;
@@ -51,11 +53,12 @@ use crate::output::Output;
 use crate::place::Place;
 use crate::policy_source::{PolicyHome, PolicySource};
 use crate::settings::Settings;
+use crate::shell::Wanted;
 
 /// Does what was asked; gives the exit code.
 pub(crate) fn run(
     args: Args,
-    environment: &Environment,
+    environment: &'static Environment,
     output: &mut Output,
 ) -> Result<u8, CliError> {
     let place = || Place::of(args.project.as_deref(), environment);
@@ -65,6 +68,14 @@ pub(crate) fn run(
             let settings = Settings::load(&place, environment)?;
             tell_storage(&Storage::of(&place.layout(), &retention(&settings))?, output);
             run::run(&place, environment, settings, &args, &stop)?
+        }
+        Command::Talk(args) => talk(place()?, environment, Wanted::of_task(&args), output)?,
+        Command::Chat(args) if args.is_talk() => {
+            talk(place()?, environment, Wanted::of_chat(&args), output)?
+        }
+        Command::Chat(args) => {
+            let stop = Stop::listen()?;
+            chat::run(&place()?, environment, &args, &stop, output)?
         }
         Command::Demo(args) => {
             let stop = Stop::listen()?;
@@ -104,10 +115,7 @@ pub(crate) fn run(
             clap_complete::generate(shell, &mut command, "fluffy", output.raw());
             DONE
         }
-        Command::Man => {
-            clap_mangen::Man::new(Args::command()).render(output.raw())?;
-            DONE
-        }
+        Command::Man(args) => man::run(&args, output)?,
         // Guests never come here: they were sent elsewhere before anything was read.
         Command::Boot
         | Command::FileHost
@@ -118,6 +126,17 @@ pub(crate) fn run(
     };
     output.flush()?;
     Ok(code)
+}
+
+fn talk(
+    place: Place,
+    environment: &'static Environment,
+    wanted: Wanted<'_>,
+    output: &mut Output,
+) -> Result<u8, CliError> {
+    let settings = Settings::load(&place, environment)?;
+    tell_storage(&Storage::of(&place.layout(), &retention(&settings))?, output);
+    crate::shell::run(place, environment, settings, wanted, output)
 }
 
 fn config(

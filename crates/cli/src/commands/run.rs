@@ -256,6 +256,11 @@ impl Caps {
             cost_micros: settings.number("max_cost"),
         })
     }
+
+    /// The same in the loop's words.
+    pub(crate) const fn of_loop(self) -> fluffy_agent::Caps {
+        fluffy_agent::Caps { turns: self.turns, tokens: self.tokens, cost: self.cost_micros }
+    }
 }
 
 impl Outcome {

@@ -5,11 +5,14 @@ mod fork;
 mod list;
 mod markdown;
 mod remove;
+mod say;
 mod show;
+mod status;
 
 use fluffy_base::SessionId;
 
-use self::list::meant;
+pub(crate) use self::list::{listed, meant};
+pub(crate) use self::status::{granted, told};
 use crate::args::{ResumeArgs, SessionCommand};
 use crate::client::{Follower, Link, Watched};
 use crate::commands::run::{Caps, Manner, Stage, said, watched};
@@ -43,6 +46,22 @@ pub(crate) fn run(
         SessionCommand::Mode { mode, id } => {
             act(place, environment, id.as_deref(), Act::Mode(mode.mode()), output)
         }
+        SessionCommand::Pin { path, id } => {
+            act(place, environment, id.as_deref(), Act::Pin(path.clone()), output)
+        }
+        SessionCommand::Unpin { path, id } => {
+            act(place, environment, id.as_deref(), Act::Unpin(path.clone()), output)
+        }
+        SessionCommand::Status { id, json } => {
+            status::run(place, environment, id.as_deref(), *json, output)
+        }
+        SessionCommand::Grants { id, revoke: Some(number), .. } => {
+            act(place, environment, id.as_deref(), Act::Revoke(*number), output)
+        }
+        SessionCommand::Grants { id, json, .. } => {
+            status::grants(place, environment, id.as_deref(), *json, output)
+        }
+        SessionCommand::Say(args) => say::run(place, environment, args),
         SessionCommand::Budget { id } => {
             act(place, environment, id.as_deref(), Act::Budget, output)
         }
@@ -64,21 +83,22 @@ fn act(
     act: Act,
     output: &mut Output,
 ) -> Result<u8, CliError> {
-    output.raw().write_all(&acted(place, environment, &meant(place, id)?, act)?)?;
+    let stop = Stop::listen()?;
+    output.raw().write_all(&acted(place, environment, &meant(place, id)?, act, &stop)?)?;
     Ok(DONE)
 }
 
 /// Does it; gives what is to be shown.
-fn acted(
+pub(crate) fn acted(
     place: &Place,
     environment: &Environment,
     id: &SessionId,
     act: Act,
+    stop: &Stop,
 ) -> Result<Vec<u8>, CliError> {
     let look = Look::of_stderr(environment);
     let reviewer = TaskReviewer::new(Said::Nothing, Box::new(AtTerminal), look);
-    let stop = Stop::listen()?;
-    let watched = Watched { observer: &(), reviewer: &reviewer, stop: &stop };
+    let watched = Watched { observer: &(), reviewer: &reviewer, stop };
     let link = Link::new(place, environment);
     let work = Work::Act { session: id.to_string(), act };
     let surroundings = Surroundings::of(environment);
@@ -106,20 +126,44 @@ fn go_on(place: &Place, environment: &Environment, args: &ResumeArgs) -> Result<
     let id = meant(place, args.id.as_deref())?;
     let choice = Choice::typed(args.provider.as_deref(), args.model.as_deref())?;
     let caps = Caps::of(&args.caps, Settings::load(place, environment)?)?;
-    let stop = Stop::listen()?;
     let manner = Manner { json: args.json, said: said(args.said), stage: Stage::Stderr };
-    watched(manner, environment, &stop, &|watched| {
-        let choice = match stored(place, id.as_str())?.driver {
-            Some(driver) => choice.clone().or_recorded(&driver.provider, &driver.model),
-            None => choice.clone(),
-        };
-        let driver = Some(Driver { model: choice.settle(environment)?, caps });
-        let work = Work::Resume { session: id.to_string() };
-        let handed = handed(place, environment, None)?;
-        let surroundings = Surroundings::of(environment);
-        let link = Link::new(place, environment);
-        let as_it_is = args.provider.is_none() && args.model.is_none();
-        let follower = Follower::new(&link, watched).joining(as_it_is);
-        follower.carry_out(Submission { work, driver, handed, surroundings })?.task()
-    })
+    let joins = args.provider.is_none() && args.model.is_none();
+    let work = Work::Resume { session: id.to_string() };
+    let further = Further { id, work, choice, caps, joins };
+    further.carry_out(place, environment, manner)
+}
+
+/// A session that goes on.
+struct Further {
+    id: SessionId,
+    work: Work,
+    /// Which model drives it, if not the one that did.
+    choice: Choice,
+    caps: Caps,
+    /// Whether what is under way without a driver is driven on as it is.
+    joins: bool,
+}
+
+impl Further {
+    /// Has it done by the project's kernel, shown as is fitting; gives the exit code.
+    fn carry_out(
+        self,
+        place: &Place,
+        environment: &Environment,
+        manner: Manner,
+    ) -> Result<u8, CliError> {
+        let stop = Stop::listen()?;
+        watched(manner, environment, &stop, &|watched| {
+            let choice = match stored(place, self.id.as_str())?.driver {
+                Some(driver) => self.choice.clone().or_recorded(&driver.provider, &driver.model),
+                None => self.choice.clone(),
+            };
+            let driver = Some(Driver { model: choice.settle(environment)?, caps: self.caps });
+            let (work, handed) = (self.work.clone(), handed(place, environment, None)?);
+            let surroundings = Surroundings::of(environment);
+            let link = Link::new(place, environment);
+            let follower = Follower::new(&link, watched).joining(self.joins);
+            follower.carry_out(Submission { work, driver, handed, surroundings })?.task()
+        })
+    }
 }

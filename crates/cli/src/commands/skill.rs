@@ -7,12 +7,14 @@ mod check;
 mod doctor;
 mod given;
 mod history;
+mod install;
 mod list;
 mod log;
 mod propose;
 mod render;
 mod show;
 
+use fluffy_base::Excerpt;
 use fluffy_forge::{SkillName, Standing};
 
 use crate::args::{
@@ -30,7 +32,7 @@ use crate::place::Place;
 use crate::providers::{Catalogue, SetupError};
 use crate::render::Look;
 use crate::review::{AtTerminal, Said, TaskReviewer};
-use crate::wire::{Handed, SkillWork, Submission, Surroundings, Work};
+use crate::wire::{Driver, Handed, SkillWork, Submission, Surroundings, Work};
 
 pub(crate) fn run(
     place: &Place,
@@ -40,7 +42,8 @@ pub(crate) fn run(
 ) -> Result<u8, CliError> {
     let desk = Desk { place, environment };
     match command {
-        SkillCommand::List { json } => list::run(place, *json, output),
+        SkillCommand::List { shipped: true, json } => list::shipped(place, *json, output),
+        SkillCommand::List { shipped: false, json } => list::run(place, *json, output),
         SkillCommand::Show(args) => show::run(place, args, output),
         SkillCommand::History(args) => history::run(place, args, output),
         SkillCommand::Log { skill, limit, json } => {
@@ -50,6 +53,7 @@ pub(crate) fn run(
         SkillCommand::Doctor(args) => doctor::run(&desk, args, output),
         SkillCommand::Propose(args) => propose::run(&desk, args, output),
         SkillCommand::Build(args) => build::run(&desk, args, output),
+        SkillCommand::Install(args) => install::run(&desk, args, output),
         SkillCommand::Verify(NamedArgs { name, json }) => {
             let work = SkillWork::Verify { name: known(name)?.to_string() };
             desk.answer(work, Handed::default(), manner(*json), output)
@@ -101,6 +105,14 @@ struct Desk<'a> {
     environment: &'a Environment,
 }
 
+/// What is wanted, and what it needs.
+struct Order {
+    work: SkillWork,
+    /// The model, where our own loop builds.
+    driver: Option<Driver>,
+    handed: Handed,
+}
+
 impl Desk<'_> {
     /// Has the project's kernel do it, and shows what came of it.
     fn answer(
@@ -110,7 +122,19 @@ impl Desk<'_> {
         manner: MannerArgs,
         output: &mut Output,
     ) -> Result<u8, CliError> {
-        let answer = self.carry_out(work, handed, said(manner.said))?;
+        let order = Order { work, driver: None, handed };
+        self.answer_until(&Stop::listen()?, order, manner, output)
+    }
+
+    /// The same, one of several after the other: whoever stops one stops all.
+    fn answer_until(
+        &self,
+        stop: &Stop,
+        order: Order,
+        manner: MannerArgs,
+        output: &mut Output,
+    ) -> Result<u8, CliError> {
+        let answer = self.carry_out(stop, order, said(manner.said))?;
         match manner.json {
             true => output.line(answer.document().map_err(std::io::Error::from)?)?,
             false => render::answer(&answer, output)?,
@@ -118,15 +142,15 @@ impl Desk<'_> {
         Ok(answer.code())
     }
 
-    fn carry_out(&self, work: SkillWork, handed: Handed, said: Said) -> Result<Answer, CliError> {
+    fn carry_out(&self, stop: &Stop, order: Order, said: Said) -> Result<Answer, CliError> {
+        let Order { work, driver, handed } = order;
         let look = Look::of_stderr(self.environment);
         let reviewer = TaskReviewer::new(said, Box::new(AtTerminal), look);
-        let stop = Stop::listen()?;
-        let watched = Watched { observer: &(), reviewer: &reviewer, stop: &stop };
+        let watched = Watched { observer: &(), reviewer: &reviewer, stop };
         let link = Link::new(self.place, self.environment);
         let surroundings = Surroundings::of(self.environment);
         let work = Work::Skill(work);
-        let submission = Submission { work, driver: None, handed, surroundings };
+        let submission = Submission { work, driver, handed, surroundings };
         Follower::new(&link, watched).carry_out(submission)?.skill()
     }
 }
@@ -186,6 +210,25 @@ pub(crate) fn handed(
         }
     }
     Ok(handed)
+}
+
+/// The skills that are trusted, each with what it does.
+pub(crate) fn trusted(place: &Place) -> Result<Vec<(String, String)>, CliError> {
+    let Some(shelf) = look(place)? else { return Ok(Vec::new()) };
+    let listed = shelf.skills()?.into_iter().filter(|it| it.standing == Standing::Trusted);
+    Ok(listed
+        .map(|it| (it.name.to_string(), Excerpt::new(&it.description, 80).to_string()))
+        .collect())
+}
+
+/// All skills, a line each.
+pub(crate) fn listed(place: &Place) -> Result<Vec<String>, CliError> {
+    let Some(shelf) = look(place)? else { return Ok(Vec::new()) };
+    let line = |it: fluffy_forge::Listed| {
+        let what = Excerpt::new(&it.description, 60);
+        format!("{:<24}  {:<8}  {what}", it.name.as_str(), it.standing.name())
+    };
+    Ok(shelf.skills()?.into_iter().map(line).collect())
 }
 
 /// The name under which a secret is kept.

@@ -1,7 +1,7 @@
 //! What the kernel's process answers about skills, and what it means to whoever asked.
 
 use fluffy_forge::steps::Done;
-use fluffy_forge::{ChainRun, Comparison, ExecutionRecord, Finished, SkillName};
+use fluffy_forge::{ChainRun, Comparison, ExecutionRecord, Finished, SkillName, Standing};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -14,6 +14,8 @@ use crate::explain::{DONE, Explained, FAILED};
 pub(crate) enum Answer {
     /// A step was taken.
     Step(Done),
+    /// A shipped skill was taken to trust, or as far as it got.
+    Installed(Installed),
     /// A skill was run.
     Ran(Ran),
     /// Several were run.
@@ -22,6 +24,20 @@ pub(crate) enum Answer {
     Replayed(Box<Replayed>),
     /// Tables and registry were made again.
     Rebuilt(Rebuilt),
+}
+
+/// A shipped skill on its way to trust.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Installed {
+    /// Which.
+    pub(crate) name: SkillName,
+    /// Where it stands now; nowhere, if it was not even proposed.
+    pub(crate) standing: Option<Standing>,
+    /// The steps that were taken.
+    pub(crate) steps: Vec<Done>,
+    /// Why no more were.
+    pub(crate) stopped: Option<Explained>,
 }
 
 /// A run.
@@ -109,6 +125,8 @@ impl Answer {
     pub(crate) fn code(&self) -> u8 {
         let well = match self {
             Self::Step(done) => done.succeeded(),
+            Self::Installed(Installed { stopped: Some(stopped), .. }) => return stopped.code,
+            Self::Installed(installed) => installed.standing == Some(Standing::Trusted),
             Self::Ran(ran) => ran.success,
             Self::Chained(chained) => match &chained.stopped {
                 Some(stopped) => return stopped.code,
@@ -124,6 +142,7 @@ impl Answer {
     pub(crate) fn document(&self) -> Result<String, serde_json::Error> {
         match self {
             Self::Step(done) => serde_json::to_string(done),
+            Self::Installed(installed) => serde_json::to_string(installed),
             Self::Ran(ran) => serde_json::to_string(ran),
             Self::Chained(chained) => serde_json::to_string(chained),
             Self::Replayed(replayed) => serde_json::to_string(replayed),

@@ -103,7 +103,8 @@ fn of_step(error: &StepError) -> Explained {
         StepError::Another | StepError::Unordered => {
             told(error, "what was agreed to is what must be done", fix, DENIED)
         }
-        StepError::Project(_)
+        StepError::Shipped(_)
+        | StepError::Project(_)
         | StepError::Json(_)
         | StepError::NoRandomness
         | StepError::NotTaken(_) => told(error, "nothing was done", fix, FAILED),

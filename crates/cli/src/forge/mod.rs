@@ -18,7 +18,7 @@ use fluffy_forge::{
 };
 use fluffy_kernel::{Lab, Tree, WorkshopOptions};
 
-pub(crate) use self::answer::{Answer, Chained, Ran, Rebuilt, Replayed};
+pub(crate) use self::answer::{Answer, Chained, Installed, Ran, Rebuilt, Replayed};
 pub(crate) use self::explained::of_chain;
 pub(crate) use self::person::person;
 

@@ -11,6 +11,7 @@ use super::{Address, Catalogue, LOCAL_WINDOW, Setup, SetupError, connect};
 use crate::explain::CliError;
 use crate::gateway::LocalGateway;
 use crate::place::Place;
+use crate::settings::Layer;
 
 /// What it is called where a provider has a name.
 const NAME: &str = "gateway";
@@ -28,6 +29,13 @@ pub(crate) struct GatewaySetup {
 }
 
 impl Catalogue {
+    /// The gateway for conversation: only where the user's own words name one, since nobody is asked by default.
+    pub(crate) fn gateway_for_talk(&self) -> Result<Option<GatewaySetup>, CliError> {
+        let said = self.settings.effective("forge.gateway.url");
+        let is_named = said.is_some_and(|found| found.origin.layer() > Layer::Default);
+        is_named.then(|| self.gateway()).transpose()
+    }
+
     /// The gateway, as the user's settings have it. It is sent no key.
     pub(crate) fn gateway(&self) -> Result<GatewaySetup, CliError> {
         let missing = |what| SetupError::Incomplete { provider: NAME.to_owned(), what };
@@ -67,6 +75,15 @@ impl Catalogue {
 }
 
 impl GatewaySetup {
+    /// The same as a provider of words, with the model's name.
+    pub(crate) fn speaker(
+        self,
+        place: &Place,
+        runtime: &Arc<dyn Runtime>,
+    ) -> Result<fluffy_provider::Remote, CliError> {
+        connect(self.setup, self.model, place, runtime)
+    }
+
     /// The gateway; its process is started with the first question.
     pub(crate) fn open(
         self,

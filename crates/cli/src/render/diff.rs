@@ -42,7 +42,8 @@ impl DiffView {
     }
 }
 
-fn tone(line: &str) -> Option<Tone> {
+/// What a line of a diff means.
+pub(crate) fn tone(line: &str) -> Option<Tone> {
     match line.as_bytes() {
         [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] | [b'd', b'i', b'f', b'f', b' ', ..] => {
             Some(Tone::Strong)
@@ -80,12 +81,13 @@ mod tests {
     use unicode_width::UnicodeWidthStr as _;
 
     use super::*;
+    use crate::render::Screen;
 
     const DIFF: &str = "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n same\n-\told\n+new\u{1b}[2J \u{202e}\n";
 
     #[test]
     fn a_diff_is_shown_in_its_colours_and_obeys_nothing() {
-        let look = Look { colour: true, screen: Some(|| 40) };
+        let look = Look { colour: true, screen: Some(Screen::Columns(40)) };
         let view = DiffView::of(DIFF, 100, &look);
         insta::assert_snapshot!(view.rows.join("\n").replace('\u{1b}', "ESC"), @r"
         ESC[1m--- a/xESC[0m
@@ -108,13 +110,14 @@ mod tests {
     #[test]
     fn the_end_of_a_long_line_is_not_pushed_out_of_sight() {
         let line = format!("+harmless(){}evil()", " ".repeat(5000));
-        for screen in [None, Some((|| 40) as fn() -> usize)] {
+        for screen in [None, Some(Screen::Columns(40))] {
             let view = DiffView::of(&line, usize::MAX, &Look { colour: false, screen });
             let read: String = view.rows.iter().map(|row| row.trim()).collect();
             assert_eq!(read, "+harmless()evil()");
             assert!(view.rows.iter().all(|row| row.width() < 200));
         }
-        let view = DiffView::of(&line, 10, &Look { colour: false, screen: Some(|| 40) });
+        let view =
+            DiffView::of(&line, 10, &Look { colour: false, screen: Some(Screen::Columns(40)) });
         assert!(view.left_out > 100, "or it is said that there is more");
     }
 }

@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fluffy_base::{Clock, Event, Observer};
+use fluffy_base::{Clock, EVENT_VERSION, Event, Observer};
+use serde_json::{Map, Value};
 
 /// Writes events as JSON lines.
 pub(crate) struct JsonLines {
@@ -27,6 +28,31 @@ impl JsonLines {
         Self { clock, stream: Mutex::new(Stream { out, seq: 0, failed: None }) }
     }
 
+    /// Writes one more object in the form of an event: what a command answers with at its end.
+    pub(crate) fn tell(&self, kind: &str, members: Map<String, Value>) {
+        self.line(|seq, ts_ms| {
+            let mut all = Map::new();
+            all.insert("v".to_owned(), EVENT_VERSION.into());
+            all.insert("seq".to_owned(), seq.into());
+            all.insert("ts_ms".to_owned(), ts_ms.into());
+            all.insert("type".to_owned(), kind.into());
+            all.extend(members);
+            Value::Object(all).to_string()
+        });
+    }
+
+    fn line(&self, text: impl FnOnce(u64, u64) -> String) {
+        let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        if stream.failed.is_some() {
+            return;
+        }
+        stream.seq += 1;
+        let mut line = escaped(&text(stream.seq, self.clock.now_ms()));
+        line.push('\n');
+        let written = stream.out.write_all(line.as_bytes()).and_then(|()| stream.out.flush());
+        stream.failed = written.err();
+    }
+
     /// Why events were lost, if they were. The task goes on without a reader: what it does is recorded.
     pub(crate) fn failure(&self) -> Option<io::Error> {
         self.stream.lock().unwrap_or_else(PoisonError::into_inner).failed.take()
@@ -35,15 +61,7 @@ impl JsonLines {
 
 impl Observer for JsonLines {
     fn notice(&self, event: Event) {
-        let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
-        if stream.failed.is_some() {
-            return;
-        }
-        stream.seq += 1;
-        let mut line = escaped(&event.line(stream.seq, self.clock.now_ms()));
-        line.push('\n');
-        let written = stream.out.write_all(line.as_bytes()).and_then(|()| stream.out.flush());
-        stream.failed = written.err();
+        self.line(|seq, ts_ms| event.line(seq, ts_ms));
     }
 }
 

@@ -21,7 +21,7 @@ use std::os::fd::AsFd;
 use fluffy_base::{Excerpt, sanitised};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-pub(crate) use self::diff::DiffView;
+pub(crate) use self::diff::{DiffView, tone};
 pub(crate) use self::json::{JsonLines, escaped};
 pub(crate) use self::people::{Parts, People};
 pub(crate) use self::progress::Progress;
@@ -42,30 +42,41 @@ const LOG_LINE: usize = 400;
 pub(crate) struct Look {
     /// Whether colours are wanted.
     pub(crate) colour: bool,
-    /// How wide the screen is now; nothing where there is none.
-    pub(crate) screen: Option<fn() -> usize>,
+    /// Which screen it is, if there is one.
+    pub(crate) screen: Option<Screen>,
+}
+
+/// A screen, by what tells its width.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Screen {
+    /// The terminal behind the standard error.
+    Stderr,
+    /// The terminal behind the standard output.
+    Stdout,
+    /// So many columns of one.
+    Columns(usize),
 }
 
 impl Look {
     /// What the standard error shows.
     pub(crate) fn of_stderr(environment: &Environment) -> Self {
-        Self::of(io::stderr().is_terminal(), stderr_width, environment)
+        Self::of(io::stderr().is_terminal(), Screen::Stderr, environment)
     }
 
     /// What the standard output shows.
     pub(crate) fn of_stdout(environment: &Environment) -> Self {
-        Self::of(io::stdout().is_terminal(), stdout_width, environment)
+        Self::of(io::stdout().is_terminal(), Screen::Stdout, environment)
     }
 
-    fn of(is_terminal: bool, width: fn() -> usize, environment: &Environment) -> Self {
+    fn of(is_terminal: bool, screen: Screen, environment: &Environment) -> Self {
         let is_screen = is_terminal && !environment.dumb_terminal;
-        let screen = is_screen.then_some(width);
+        let screen = is_screen.then_some(screen);
         Self { colour: is_screen && !environment.no_color, screen }
     }
 
     /// The screen's width, if there is one.
     pub(crate) fn width(&self) -> Option<usize> {
-        self.screen.map(|width| width().max(NARROWEST))
+        self.screen.map(|screen| screen.width().max(NARROWEST))
     }
 
     /// A text in its tone.
@@ -86,12 +97,14 @@ impl Look {
     }
 }
 
-fn stderr_width() -> usize {
-    width_of(&io::stderr())
-}
-
-fn stdout_width() -> usize {
-    width_of(&io::stdout())
+impl Screen {
+    fn width(self) -> usize {
+        match self {
+            Self::Stderr => width_of(&io::stderr()),
+            Self::Stdout => width_of(&io::stdout()),
+            Self::Columns(columns) => columns,
+        }
+    }
 }
 
 fn width_of(terminal: &impl AsFd) -> usize {

@@ -43,6 +43,11 @@ impl Pen {
         self.look
     }
 
+    /// Something else can be shown from now on.
+    pub(crate) fn fit(&mut self, look: Look) {
+        self.look = look;
+    }
+
     /// A stranger's text, as it comes.
     pub(crate) fn text(&mut self, text: &str) {
         if text.is_empty() {

@@ -121,6 +121,11 @@ impl People {
         self.scene().tick(now);
     }
 
+    /// Something else can be shown from now on.
+    pub(crate) fn fit(&self, look: Look) {
+        self.scene().pen.fit(look);
+    }
+
     /// Why the answer was lost, if it was.
     pub(crate) fn failure(&self) -> Option<io::Error> {
         self.scene().failed.take()

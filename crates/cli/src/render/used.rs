@@ -37,6 +37,18 @@ impl Used {
         self.input.saturating_add(self.output)
     }
 
+    /// The same in few letters: `12.3k tokens · $0.0125`.
+    pub(crate) fn brief(&self, is_recorded: bool) -> String {
+        let tokens = match self.tokens() {
+            tokens @ 0..10_000 => format!("{tokens} tokens"),
+            tokens => format!("{}.{}k tokens", tokens / 1000, tokens % 1000 / 100),
+        };
+        match self.cost {
+            Some(cost) if !is_recorded => format!("{tokens} · ${cost}"),
+            _ => tokens,
+        }
+    }
+
     /// Tokens and money; of a recorded model, tokens alone.
     pub(crate) fn told(&self, is_recorded: bool) -> Vec<String> {
         let cached = match self.cached {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use fluffy_base::Json;
-use fluffy_policy::Reasons;
+use fluffy_policy::{Layer, Reason, Reasons};
 use serde_json::json;
 
 use super::*;
@@ -42,13 +42,14 @@ struct Case {
     params: Value,
     notes: Vec<String>,
     phrase: Option<&'static str>,
+    scopes: Vec<Scope>,
 }
 
 impl Default for Case {
     fn default() -> Self {
         let params = json!({ "path": "Cargo.toml", "content": "[package]\nname = \"x\"\n" });
         let (layer, rule) = (Layer::Yaml, "review-build-and-delivery");
-        Self { layer, rule, params, notes: Vec::new(), phrase: None }
+        Self { layer, rule, params, notes: Vec::new(), phrase: None, scopes: vec![Scope::Once] }
     }
 }
 
@@ -61,8 +62,14 @@ fn ask(said: Said, typed: Option<&[&str]>, case: &Case) -> Answered {
     let params = Json::new(case.params.clone()).unwrap();
     let request = KernelRequest::call("r", "model", "add a dependency", "fs.write", params);
     let reasons = Reasons::from(Reason::new(case.layer, case.rule, "a person looks at this first"));
-    let question =
-        Question { request: &request, reasons: &reasons, notes: &case.notes, phrase: case.phrase };
+    let question = Question {
+        request: &request,
+        reasons: &reasons,
+        notes: &case.notes,
+        phrase: case.phrase,
+        scopes: &case.scopes,
+        exception: None,
+    };
     let asked = Asked::of(&question);
     let review = judged(&asked, reviewer.answer(&asked), true);
     let seen = seen.lock().unwrap().clone();
@@ -89,10 +96,10 @@ fn a_person_sees_request_reasons_notes_and_change_before_they_are_asked() {
         +++ Cargo.toml
         +[package]
         +name = "x"
-      Agree? [y/N]
+      Agree? [y/N, m: no, and say why]
     "#);
     let by = "the user, at the terminal".to_owned();
-    assert_eq!(asked.review, Review::Approved { by, phrase: None });
+    assert_eq!(asked.review, Review::Approved { by, phrase: None, scope: Scope::Once });
 }
 
 #[test]
@@ -127,7 +134,7 @@ fn what_the_system_asks_a_person_is_not_answered_by_an_option() {
         check(Said::Yes, Some(&["n"]), &case, false);
         check(Said::Yes, Some(&["y"]), &case, true);
     }
-    for rule in LOOSENING {
+    for rule in ["workflow.mode", "workflow.container"] {
         let case = Case { layer: Layer::Workflow, rule, ..Case::default() };
         check(Said::Yes, None, &case, false);
     }
@@ -144,7 +151,7 @@ fn no_option_stands_for_a_phrase() {
     let phrase = Some("accept 6 changes".to_owned());
     assert_eq!(
         asked.review,
-        Review::Approved { by: "the user, at the terminal".to_owned(), phrase }
+        Review::Approved { by: "the user, at the terminal".to_owned(), phrase, scope: Scope::Once }
     );
 }
 
@@ -201,4 +208,73 @@ fn what_only_looks_like_a_change_is_shown_as_it_is() {
     let params = json!({ "path": "x", "content": "one", "new": "two" });
     let asked = ask(Said::Nothing, Some(&["n"]), &Case { params, ..Case::default() });
     assert!(asked.seen.contains("one") && asked.seen.contains("two"), "{}", asked.seen);
+}
+
+/// A question to which a yes may reach further.
+fn offering(scopes: &[Scope]) -> Case {
+    Case { scopes: scopes.to_vec(), ..Case::default() }
+}
+
+#[track_caller]
+fn check_reach(typed: &[&str], scopes: &[Scope], expected: Option<Scope>) {
+    let asked = ask(Said::Nothing, Some(typed), &offering(scopes));
+    let reach = match asked.review {
+        Review::Approved { scope, .. } => Some(scope),
+        Review::Refused { .. } => None,
+    };
+    assert_eq!(reach, expected, "{typed:?} {scopes:?}");
+}
+
+#[test]
+fn cli_1_a_yes_reaches_as_far_as_it_is_typed_and_never_further_than_offered() {
+    let all = [Scope::Once, Scope::Session, Scope::Rule];
+    check_reach(&["y"], &all, Some(Scope::Once));
+    check_reach(&["s"], &all, Some(Scope::Session));
+    check_reach(&["r"], &all, Some(Scope::Rule));
+    check_reach(&["n"], &all, None);
+    for typed in ["s", "r", "S", "R"] {
+        check_reach(&[typed], &[Scope::Once], None);
+    }
+    let seen = ask(Said::Nothing, Some(&["y"]), &offering(&all)).seen;
+    assert!(seen.contains("s: for this session, r: as a rule, m: no, and say why"), "{seen}");
+    let seen = ask(Said::Nothing, Some(&["y"]), &Case::default()).seen;
+    assert!(!seen.contains("for this session") && !seen.contains("as a rule"), "{seen}");
+}
+
+#[test]
+fn cli_1_what_was_said_with_the_command_reaches_no_further_than_one_call() {
+    let asked = ask(Said::Yes, None, &offering(&[Scope::Once, Scope::Session]));
+    assert!(matches!(asked.review, Review::Approved { scope: Scope::Once, .. }));
+}
+
+#[test]
+fn lesson_l12_a_scope_that_was_not_offered_or_a_yes_without_a_terminal_is_a_refusal() {
+    let (params, reasons) = (Json::empty_object(), Reason::new(Layer::Yaml, "r", "look").into());
+    let request = KernelRequest::call("r", "model", "x", "fs.write", params);
+    for scopes in [vec![Scope::Once], vec![Scope::Once, Scope::Session]] {
+        let question = Question {
+            request: &request,
+            reasons: &reasons,
+            notes: &[],
+            phrase: None,
+            scopes: &scopes,
+            exception: None,
+        };
+        let asked = Asked::of(&question);
+        for scope in [Scope::Once, Scope::Session, Scope::Rule] {
+            let review = judged(&asked, Reply::yes(scope), true);
+            assert_eq!(matches!(review, Review::Approved { .. }), scopes.contains(&scope));
+            let review = judged(&asked, Reply::yes(scope), false);
+            assert!(matches!(review, Review::Refused { .. }), "{scope:?}");
+        }
+    }
+}
+
+#[test]
+fn cli_1_a_no_may_have_words_for_the_model() {
+    let asked = ask(Said::Nothing, Some(&["m", "use the other file"]), &Case::default());
+    let words = Some("use the other file".to_owned());
+    assert_eq!(asked.review, Review::Refused { by: "the user".to_owned(), words });
+    let asked = ask(Said::Nothing, Some(&["m", ""]), &Case::default());
+    assert_eq!(asked.review, Review::Refused { by: "the user".to_owned(), words: None });
 }

@@ -3,6 +3,8 @@
 //! **Invariant.** Nothing here decides what may happen in the project: work is carried out by sessions of the kernel, which ask
 //! its rules. What is decided here is who may drive, answer and stop what is under way, by what the socket says of a peer.
 
+mod chat;
+mod install;
 mod run;
 mod skill;
 mod work;
@@ -18,12 +20,17 @@ use fluffy_sandbox::Runtime;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use self::run::Run;
+use self::chat::Talks;
+pub(crate) use self::run::Run;
 use crate::environment::Environment;
-use crate::explain::CliError;
+use crate::explain::{CliError, Explained};
 use crate::interrupt::How;
 use crate::place::Place;
-use crate::wire::{self, Attach, End, Joined, ReviewResponse, Submission, Surroundings};
+use crate::status::Status;
+use crate::wire::{
+    self, Attach, Bytes, End, Joined, ReviewResponse, StatusRequest, Steer, Steered, Submission,
+    Surroundings, Work,
+};
 
 /// How long the first client may take.
 const FIRST: Duration = Duration::from_secs(30);
@@ -46,6 +53,8 @@ struct Inside {
     runs: u64,
     /// Parts of transcripts that were sent ahead, by client.
     parts: HashMap<ClientId, String>,
+    /// Conversations, by client.
+    talks: Talks,
     peers: usize,
     had_peers: bool,
     /// Counts what happened, so that idle time is measured from the last of it.
@@ -141,7 +150,9 @@ impl Desk {
 
     /// Begins a piece of work that this peer drives.
     fn submit(self: &Arc<Self>, peer: &Peer, mut submission: Submission) -> Result<Joined, Fault> {
-        let (run, before) = self.moved(|inside| {
+        let is_chat = matches!(submission.work, Work::Chat(_));
+        let at_terminal = is_chat && peer.has_terminal();
+        let (run, before, seated) = self.moved(|inside| {
             let part = inside.parts.remove(&peer.id()).unwrap_or_default();
             submission.take_transcript(part);
             if inside.stopping {
@@ -160,7 +171,8 @@ impl Desk {
             inside.runs += 1;
             let run = Arc::new(Run::new(inside.runs, peer));
             inside.run = Some(Arc::clone(&run));
-            Ok((run, before))
+            let seated = is_chat.then(|| inside.talks.seat(&peer.id(), at_terminal));
+            Ok((run, before, seated))
         })?;
         let number = run.number;
         let desk = Arc::clone(self);
@@ -172,7 +184,10 @@ impl Desk {
                 before.wait_for_end();
             }
             let end = match desk.runtime() {
-                Ok(made) => work::carry_out(&desk.place, &desk.environment, made, submission, &run),
+                Ok(made) => {
+                    let Desk { place, environment, .. } = &*desk;
+                    work::carry_out(place, environment, made, submission, seated, &run)
+                }
                 Err(error) => End::Error(error.explained()),
             };
             run.finish(end);
@@ -231,13 +246,56 @@ impl Desk {
         let run = self.inside().run.clone();
         let halt = run.and_then(|run| run.halt());
         let halt = halt.ok_or_else(|| Fault::new(FaultCode::NotFound, "nothing is under way"))?;
-        let peer = peer.clone();
-        let halting = std::thread::Builder::new().name("halt".to_owned()).spawn(move || {
+        answered_apart("halt", peer, id, move || {
             let answer = halt(&reason).map(|entry| json!({ "entry": entry }));
-            let _gone =
-                peer.answer(id, answer.map_err(|why| Fault::new(FaultCode::Internal, &why)));
-        });
-        halting.map(drop).map_err(|error| Fault::new(FaultCode::Internal, &error.to_string()))
+            answer.map_err(|why| Fault::new(FaultCode::Internal, &why))
+        })
+    }
+
+    /// What is under way, if it is this session's.
+    fn under_way(&self, session: Option<&str>) -> Result<Arc<Run>, Fault> {
+        let run = self.inside().run.clone().filter(|run| !run.is_over());
+        let run = run.filter(|run| session.is_none_or(|session| run.is_of(session)));
+        run.ok_or_else(|| Fault::new(FaultCode::NotFound, "that is not under way"))
+    }
+
+    /// Where what is under way stands; found out in a thread of its own, as it reads the ledger.
+    fn status(self: &Arc<Self>, peer: &Peer, id: u64, params: Value) -> Result<(), Fault> {
+        let wanted: StatusRequest = parsed(params)?;
+        let run = self.under_way(wanted.session.as_deref())?;
+        let drives = run.is_driven_by(peer);
+        let desk = Arc::clone(self);
+        answered_apart("status", peer, id, move || {
+            let unknown = || Fault::new(FaultCode::NotFound, "its session has not begun yet");
+            let session = run.session().ok_or_else(unknown)?;
+            let status = Status::under_way(&desk.place, &session, &run, drives);
+            let failed = |error: CliError| {
+                let Explained { what, why, .. } = error.explained();
+                Fault::new(FaultCode::Internal, &format!("{what}: {why}"))
+            };
+            status.map(|status| json!(status)).map_err(failed)
+        })
+    }
+
+    /// Does something to the session that this peer drives; in a thread of its own, as a person may be asked.
+    fn steer(&self, peer: &Peer, id: u64, params: Value) -> Result<(), Fault> {
+        let Steer { run: number, act } = parsed(params)?;
+        let run = self.driven(peer)?;
+        if run.number != number {
+            return Err(Fault::new(FaultCode::NotFound, "that is not under way any more"));
+        }
+        if !act.fits_while_under_way() {
+            return Err(busy("that waits for the end of what is under way"));
+        }
+        answered_apart("steer", peer, id, move || {
+            let ending = || Fault::new(FaultCode::NotFound, "the session comes to its end");
+            let done = run.steered(|session| act.on(session)).ok_or_else(ending)?;
+            let refused = |error: CliError| {
+                let Explained { what, why, .. } = error.explained();
+                Fault::new(FaultCode::Denied, &format!("{what}: {why}"))
+            };
+            done.map(|shown| json!(Steered { shown: Bytes(shown) })).map_err(refused)
+        })
     }
 
     fn stop_if_idle(&self) -> Result<Value, Fault> {
@@ -286,8 +344,9 @@ impl Inside {
 pub(crate) struct Counter(pub(crate) Arc<Desk>);
 
 impl Service for Counter {
-    fn joined(&self, _: &Peer) {
+    fn joined(&self, peer: &Peer) {
         self.0.moved(|inside| {
+            inside.talks.joined(&peer.id());
             inside.peers += 1;
             inside.had_peers = true;
         });
@@ -301,6 +360,14 @@ impl Service for Counter {
                 Ok(()) => return,
                 Err(fault) => Err(fault),
             },
+            wire::STATUS => match self.0.status(peer, id, params) {
+                Ok(()) => return,
+                Err(fault) => Err(fault),
+            },
+            wire::STEER => match self.0.steer(peer, id, params) {
+                Ok(()) => return,
+                Err(fault) => Err(fault),
+            },
             method => self.0.answer(peer, method, params),
         };
         // Who is gone needs no answer.
@@ -311,12 +378,28 @@ impl Service for Counter {
         let run = self.0.moved(|inside| {
             inside.peers = inside.peers.saturating_sub(1);
             inside.parts.remove(&peer.id());
+            inside.talks.left(&peer.id());
             inside.run.clone()
         });
         if let Some(run) = run {
             run.leave(peer);
         }
     }
+}
+
+/// Answers from a thread of its own.
+fn answered_apart(
+    name: &str,
+    peer: &Peer,
+    id: u64,
+    answer: impl FnOnce() -> Result<Value, Fault> + Send + 'static,
+) -> Result<(), Fault> {
+    let peer = peer.clone();
+    let answering = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+        // Who is gone needs no answer.
+        let _gone = peer.answer(id, answer());
+    });
+    answering.map(drop).map_err(|error| Fault::new(FaultCode::Internal, &error.to_string()))
 }
 
 /// A session takes its time: whoever asks again at once is told the same.

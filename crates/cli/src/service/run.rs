@@ -7,16 +7,17 @@
 //! more.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 use std::time::Duration;
 
-use fluffy_base::{ClientId, Event, Fault, FaultCode, Message, Observer};
-use fluffy_kernel::{Peer, Question, Review, Reviewer};
+use fluffy_base::{ClientId, Event, Excerpt, Fault, FaultCode, Message, Observer};
+use fluffy_kernel::{Peer, Question, Review, Reviewer, Scope, Session};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::interrupt::{How, Stop};
 use crate::review::{Asked, Reply, judged};
+use crate::status::OpenQuestion;
 use crate::terminal::nobody;
 use crate::wire::{self, End, Ended, Joined, ReviewRequest, ReviewResponse, Told};
 
@@ -24,6 +25,8 @@ use crate::wire::{self, End, Ended, Joined, ReviewRequest, ReviewResponse, Told}
 const AWAY: Duration = Duration::from_secs(30);
 /// How much is kept for watchers that come later: what fits into one peer's queue, with what is told meanwhile.
 const KEPT_BYTES: usize = 8 << 20;
+/// How much of what a person says to the model every watcher is told, in characters.
+const WORDS_TOLD: usize = 500;
 /// What a message costs beside its bytes.
 const MESSAGE_BYTES: usize = 64;
 
@@ -40,6 +43,8 @@ pub(crate) struct Run {
     changed: Condvar,
     /// One question at a time.
     asking: Mutex<u64>,
+    /// The session that is worked on, for whoever changes something about it meanwhile.
+    at_work: RwLock<Option<Arc<Session>>>,
 }
 
 struct Inside {
@@ -95,6 +100,7 @@ impl Run {
             inside: Mutex::new(inside),
             changed: Condvar::new(),
             asking: Mutex::new(0),
+            at_work: RwLock::default(),
         }
     }
 
@@ -115,6 +121,41 @@ impl Run {
     /// It works on this session.
     pub(crate) fn works_on(&self, session: &str) {
         self.inside().session = Some(session.to_owned());
+    }
+
+    /// It works with this session, which others may change something about from now on.
+    pub(crate) fn works_with(&self, session: &Arc<Session>) {
+        self.works_on(session.id().as_str());
+        let mut at_work = self.at_work.write().unwrap_or_else(PoisonError::into_inner);
+        *at_work = Some(Arc::clone(session));
+    }
+
+    /// It works with it no more; waits for whoever changes something about it.
+    pub(crate) fn parts(&self) {
+        drop(self.at_work.write().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
+    /// Does something to the session that is worked on; nothing where it comes to its end. May wait for the model's calls.
+    pub(crate) fn steered<T>(&self, act: impl FnOnce(&Session) -> T) -> Option<T> {
+        let at_work = match self.at_work.try_read() {
+            Ok(at_work) => at_work,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        at_work.as_deref().map(act)
+    }
+
+    /// The session that it works on, where it is known.
+    pub(crate) fn session(&self) -> Option<String> {
+        self.inside().session.clone()
+    }
+
+    /// The question that waits for an answer, if one does.
+    pub(crate) fn open_question(&self) -> Option<OpenQuestion> {
+        let inside = self.inside();
+        let open = inside.open.as_ref()?;
+        let (id, action) = (open.request.id.clone(), open.request.asked.action.clone());
+        Some(OpenQuestion { id, action })
     }
 
     /// This halts its kernel, as long as it works.
@@ -296,13 +337,20 @@ impl Reviewer for Run {
         let (id, asked) = (format!("review-{}", *count), Asked::of(question));
         self.notice(asked.event(&id));
         let review = self.ask(&id, &asked);
-        let (approved, by) = match &review {
-            Review::Approved { by, .. } => (true, by.clone()),
-            Review::Refused { by } => (false, by.clone()),
-        };
-        self.notice(Event::ReviewAnswered { id, approved, by });
+        self.notice(answered(id, &review));
         review
     }
+}
+
+/// What whoever watches is told of an answer.
+fn answered(id: String, review: &Review) -> Event {
+    let (approved, by, scope, words) = match review {
+        Review::Approved { by, scope, .. } => (true, by, Some(*scope), None),
+        Review::Refused { by, words } => (false, by, None, words.as_deref()),
+    };
+    let scope = scope.filter(|scope| *scope != Scope::Once).map(|scope| scope.name().to_owned());
+    let words = words.map(|words| Excerpt::new(words, WORDS_TOLD).to_string());
+    Event::ReviewAnswered { id, approved, by: by.clone(), scope, words }
 }
 
 /// A message that is not answered.
@@ -314,7 +362,7 @@ pub(crate) fn event(method: &str, params: &impl Serialize) -> Message {
 
 fn ended(run: u64, end: &End) -> Message {
     let method = match end {
-        End::Task(_) | End::Done(_) | End::Skill(_) => wire::COMPLETE,
+        End::Task(_) | End::Done(_) | End::Skill(_) | End::Chat(_) => wire::COMPLETE,
         End::Error(_) => wire::ERROR,
     };
     event(method, &Ended { run, end: end.clone() })

@@ -1,10 +1,11 @@
 //! What a person does about skills, carried out in the kernel's process: each step and each run is a request to a kernel.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use fluffy_base::{Digest, Json, Secret, Span};
-use fluffy_forge::build::{ProgramBuilder, Transcript};
-use fluffy_forge::steps::{Craft, StepError, Wanted};
+use fluffy_forge::build::{ProgramBuilder, TIME, Transcript};
+use fluffy_forge::steps::{AgentCoder, AgentOptions, Craft, StepError, Wanted, Workbench};
 use fluffy_forge::{Chain, Proposal, RunOrder, Shelf, SkillName};
 use fluffy_kernel::{Kernel, KernelConfig};
 use serde_json::Value;
@@ -14,10 +15,15 @@ use crate::drive::Scene;
 use crate::explain::CliError;
 use crate::forge::{Answer, Chained, Forge, Ran, Rebuilt, Replayed, of_chain};
 use crate::settings::Settings;
-use crate::wire::{BuilderSource, SkillWork};
+use crate::wire::{BuilderSource, Driver, SkillWork};
 
 /// Carries it out; what became of it.
-pub(super) fn carry_out(work: SkillWork, scene: &Scene<'_>, run: &Run) -> Result<Answer, CliError> {
+pub(super) fn carry_out(
+    work: SkillWork,
+    driver: Option<Driver>,
+    scene: &Scene<'_>,
+    run: &Run,
+) -> Result<Answer, CliError> {
     let mut handed = scene.take_handed();
     let keys = match &work {
         SkillWork::Build { .. } => std::mem::take(&mut handed.secrets),
@@ -27,33 +33,87 @@ pub(super) fn carry_out(work: SkillWork, scene: &Scene<'_>, run: &Run) -> Result
     if matches!(work, SkillWork::Rebuild) {
         return rebuild(&forge.shelf);
     }
-    let lab = Arc::clone(&forge.lab);
-    run.stop.calls(move |_| lab.close());
-    let kernel = Arc::new(Kernel::boot(config(&work, &forge, scene)?)?);
+    let bench = bench(&work, &forge)?;
+    let (lab, stopped) = (Arc::clone(&forge.lab), Arc::new(AtomicBool::new(false)));
+    let stops = Arc::clone(&stopped);
+    run.stop.calls(move |_| {
+        stops.store(true, Ordering::SeqCst);
+        lab.close();
+    });
+    let kernel = boot(&run_by(&work, &forge.shelf), bench.as_ref(), &forge, scene, run)?;
+    let agent = agent(bench, driver, scene, stopped)?;
+    let answer = Hand { forge: &forge, kernel: &kernel, scene }.do_it(work, keys, agent);
+    close(kernel)?;
+    answer
+}
+
+/// A kernel for steps and runs, which whoever watches the run can halt.
+pub(super) fn boot(
+    skills: &[SkillName],
+    bench: Option<&Arc<Workbench>>,
+    forge: &Forge,
+    scene: &Scene<'_>,
+    run: &Run,
+) -> Result<Arc<Kernel>, CliError> {
+    let kernel = Arc::new(Kernel::boot(config(skills, bench, forge, scene)?)?);
     let halting = Arc::downgrade(&kernel);
     run.halted_by(Arc::new(move |reason: &str| match halting.upgrade() {
         Some(kernel) => kernel.halt(reason).map(|entry| entry.seq).map_err(|it| it.to_string()),
         None => Err("it has come to its end".to_owned()),
     }));
-    let answer = Hand { forge: &forge, kernel: &kernel }.do_it(work, keys);
+    Ok(kernel)
+}
+
+/// Ends it in order.
+pub(super) fn close(kernel: Arc<Kernel>) -> Result<(), CliError> {
     // Whoever halts it at this moment ends it.
     if let Some(kernel) = Arc::into_inner(kernel) {
         kernel.close()?;
     }
-    answer
+    Ok(())
 }
 
-/// A kernel that knows the steps, and the skills that are to be run.
-fn config(work: &SkillWork, forge: &Forge, scene: &Scene<'_>) -> Result<KernelConfig, CliError> {
+/// Where our own loop works, if it is to build.
+fn bench(work: &SkillWork, forge: &Forge) -> Result<Option<Arc<Workbench>>, CliError> {
+    let SkillWork::Build { name, builder: BuilderSource::Agent, .. } = work else {
+        return Ok(None);
+    };
+    Ok(Some(Workbench::new(&forge.steps, named(name)?)?))
+}
+
+/// Our own loop with its model, ready to be asked, if it is to build.
+fn agent(
+    bench: Option<Arc<Workbench>>,
+    driver: Option<Driver>,
+    scene: &Scene<'_>,
+    stopped: Arc<AtomicBool>,
+) -> Result<Option<(Arc<Workbench>, AgentOptions)>, CliError> {
+    let Some(bench) = bench else { return Ok(None) };
+    let Driver { model, caps } = driver.ok_or(CliError::NoProvider)?;
+    let provider = model.open(scene.place, &scene.runtime, 0)?.provider;
+    let options = AgentOptions { provider, caps: caps.of_loop(), time: TIME, stopped };
+    Ok(Some((bench, options)))
+}
+
+/// A kernel that knows the steps, the tools of whoever builds, and the skills that are to be run.
+fn config(
+    skills: &[SkillName],
+    bench: Option<&Arc<Workbench>>,
+    forge: &Forge,
+    scene: &Scene<'_>,
+) -> Result<KernelConfig, CliError> {
     let settings = Settings::load(scene.place, scene.environment)?;
     let mut config = crate::commands::kernel(scene.place, &settings, None)?;
     config.reviewer = Some(Box::new(Arc::clone(&scene.reviewer)));
     for tool in forge.steps.tools() {
         config.registry.register(Box::new(tool))?;
     }
-    for name in run_by(work, &forge.shelf) {
+    for tool in bench.into_iter().flat_map(|bench| bench.tools()) {
+        config.registry.register(tool)?;
+    }
+    for name in skills {
         // One that cannot be used is not known to the kernel, which refuses and records the call.
-        if let Ok(tool) = forge.runs.tool(&name) {
+        if let Ok(tool) = forge.runs.tool(name) {
             config.registry.register(Box::new(tool))?;
         }
     }
@@ -87,22 +147,32 @@ fn rebuild(shelf: &Shelf) -> Result<Answer, CliError> {
 }
 
 /// Whoever does it.
-struct Hand<'a> {
-    forge: &'a Forge,
-    kernel: &'a Kernel,
+pub(super) struct Hand<'a> {
+    pub(super) forge: &'a Forge,
+    pub(super) kernel: &'a Arc<Kernel>,
+    pub(super) scene: &'a Scene<'a>,
 }
 
 impl Hand<'_> {
-    fn do_it(&self, work: SkillWork, keys: Vec<(String, Secret)>) -> Result<Answer, CliError> {
+    fn do_it(
+        &self,
+        work: SkillWork,
+        keys: Vec<(String, Secret)>,
+        agent: Option<(Arc<Workbench>, AgentOptions)>,
+    ) -> Result<Answer, CliError> {
         self.forge.steps.settle()?;
         let wanted = match work {
             SkillWork::Propose { spec } => Wanted::Propose { spec: Box::new(proposal(spec)?) },
             SkillWork::Build { name, builder, time_ms } => {
                 let name = named(&name)?;
-                let craft = craft(builder, time_ms, keys)?;
+                let craft = match agent {
+                    Some((bench, options)) => self.agent(bench, options, time_ms),
+                    None => craft(builder, time_ms, keys)?,
+                };
                 self.prepare(&name)?;
                 Wanted::Build { name, craft }
             }
+            SkillWork::Install { name } => return self.install(&name),
             SkillWork::Verify { name } => Wanted::Verify { name: named(&name)? },
             SkillWork::Research { name, hint, advise } => {
                 Wanted::Research { name: named(&name)?, build: None, hint, advise }
@@ -122,8 +192,16 @@ impl Hand<'_> {
         Ok(Answer::Step(self.forge.steps.take(self.kernel, wanted)?))
     }
 
+    /// Our own loop as a builder.
+    fn agent(&self, bench: Arc<Workbench>, options: AgentOptions, time_ms: Option<u64>) -> Craft {
+        let time = time_ms.map_or(options.time, Span::from_ms);
+        let options = AgentOptions { time, ..options };
+        let coder = AgentCoder::new(bench, Arc::clone(self.kernel), options);
+        Craft::Coder { name: coder.name(), coder: Box::new(coder) }
+    }
+
     /// What comes before another attempt: the last one is looked into, and a person agrees where that is wanted.
-    fn prepare(&self, name: &SkillName) -> Result<(), CliError> {
+    pub(super) fn prepare(&self, name: &SkillName) -> Result<(), CliError> {
         let Forge { steps, shelf, .. } = self.forge;
         let looked_into = |shelf: &Shelf| -> Result<bool, CliError> {
             let failed = fluffy_forge::findings(name, shelf).map_err(StepError::from)?.is_some();
@@ -172,8 +250,9 @@ fn craft(
     keys: Vec<(String, Secret)>,
 ) -> Result<Craft, CliError> {
     let program = match builder {
-        BuilderSource::Claude => ProgramBuilder::claude(),
-        BuilderSource::Codex => ProgramBuilder::codex(),
+        BuilderSource::Claude { at } => ProgramBuilder { program: at, ..ProgramBuilder::claude() },
+        BuilderSource::Codex { at } => ProgramBuilder { program: at, ..ProgramBuilder::codex() },
+        BuilderSource::Agent => return Err(CliError::NoProvider),
         BuilderSource::Command { argv, hosts, keys } => {
             let wrong = |error: fluffy_forge::build::BuilderError| CliError::Settings {
                 file: "forge.builder_command".to_owned(),

@@ -7,6 +7,7 @@ use fluffy_base::{Observer, SessionId};
 use fluffy_kernel::{Reviewer, Session};
 use fluffy_sandbox::Runtime;
 
+use super::chat::Seated;
 use super::run::Run;
 use crate::drive::{self, Scene};
 use crate::environment::Environment;
@@ -24,13 +25,14 @@ pub(crate) fn carry_out(
     environment: &Environment,
     runtime: Arc<dyn Runtime>,
     submission: Submission,
+    seated: Option<Seated>,
     run: &Arc<Run>,
 ) -> End {
     let environment = submission.surroundings.within(environment);
     let observer: Arc<dyn Observer> = Arc::clone(run) as Arc<dyn Observer>;
     let reviewer: Arc<dyn Reviewer> = Arc::clone(run) as Arc<dyn Reviewer>;
-    let met = |session: &Session| {
-        run.works_on(session.id().as_str());
+    let met = |session: &Arc<Session>| {
+        run.works_with(session);
         let kernel = session.kernel_handle();
         run.halted_by(Arc::new(move |reason: &str| match kernel.upgrade() {
             Some(kernel) => kernel.halt(reason).map(|entry| entry.seq).map_err(|it| it.to_string()),
@@ -49,13 +51,15 @@ pub(crate) fn carry_out(
         handed,
         skills: std::sync::OnceLock::new(),
         met: &met,
+        parted: &|| run.parts(),
     };
     let guard = Arc::clone(run);
     // Where no thread can be had, the work goes on without anybody who would stop it for want of a driver.
     let _watching =
         std::thread::Builder::new().name("guard".to_owned()).spawn(move || guard.guard());
     // Unwind safety: what a panic left is dropped with the session; its ledger is whole, or says what is missing.
-    let done = catch_unwind(AssertUnwindSafe(|| worked(submission, &scene, run)));
+    let done = catch_unwind(AssertUnwindSafe(|| worked(submission, seated, &scene, run)));
+    run.parts();
     match done {
         Ok(Ok(end)) => end,
         Ok(Err(error)) => End::Error(error.explained()),
@@ -70,13 +74,19 @@ pub(crate) fn carry_out(
     }
 }
 
-fn worked(submission: Submission, scene: &Scene<'_>, run: &Run) -> Result<End, CliError> {
+fn worked(
+    submission: Submission,
+    seated: Option<Seated>,
+    scene: &Scene<'_>,
+    run: &Run,
+) -> Result<End, CliError> {
     let driver = |driver: Option<Driver>| driver.ok_or(CliError::NoProvider);
     match submission.work {
         Work::Begin { task, mode, access, pins } => {
             let Driver { model, caps } = driver(submission.driver)?;
             let task = drive::Task { text: &task, mode, access, pins: &pins };
-            drive::begin(&task, caps, model, scene, &run.stop).map(End::Task)
+            let chosen = model.open(scene.place, &scene.runtime, 0)?;
+            drive::begin(&task, caps, chosen, scene, &run.stop).map(End::Task)
         }
         Work::Resume { session } => {
             let Driver { model, caps } = driver(submission.driver)?;
@@ -84,14 +94,27 @@ fn worked(submission: Submission, scene: &Scene<'_>, run: &Run) -> Result<End, C
             run.works_on(&session);
             drive::resume(&id, model, caps, scene, &run.stop).map(End::Task)
         }
+        Work::Say { session, message, text } => {
+            let Driver { model, caps } = driver(submission.driver)?;
+            let id = known(&session)?;
+            run.works_on(&session);
+            let said = drive::Said { message: &message, text: &text };
+            let open = |played| model.open(scene.place, &scene.runtime, played);
+            drive::say(&id, &said, open, caps, scene, &run.stop).map(End::Task)
+        }
         Work::Act { session, act } => {
             let id = known(&session)?;
             run.works_on(&session);
             acted(id, act, scene, run).map(|shown| End::Done(Bytes(shown)))
         }
         Work::Skill(work) => {
-            let answer = super::skill::carry_out(work, scene, run)?;
+            let answer = super::skill::carry_out(work, submission.driver, scene, run)?;
             Ok(End::Skill(Box::new(answer)))
+        }
+        Work::Chat(work) => {
+            let seated = seated.ok_or_else(|| CliError::Told(Explained::confused()))?;
+            let reply = super::chat::carry_out(work, submission.driver, &seated, scene, run)?;
+            Ok(End::Chat(Box::new(reply)))
         }
     }
 }
@@ -103,12 +126,19 @@ fn known(session: &str) -> Result<SessionId, CliError> {
 
 /// What a person does to a session, and what is shown of it.
 fn acted(id: SessionId, act: Act, scene: &Scene<'_>, run: &Run) -> Result<Vec<u8>, CliError> {
-    let (session, _stored) = Session::resume(scene.config()?, id)?;
+    let (session, _stored) = match &act {
+        // These are for what the person says next, too.
+        Act::Mode(_) | Act::Pin(_) | Act::Unpin(_) | Act::Revoke(_) => {
+            Session::wake(scene.config()?, id)?
+        }
+        _of_open_work => Session::resume(scene.config()?, id)?,
+    };
+    let session = Arc::new(session);
     (scene.met)(&session);
     let cancel = session.cancel_handle();
     run.stop.calls(move |how| drive::end(&cancel, how));
     let done = act.on(&session);
-    session.close()?;
+    scene.closed(session)?;
     done.and_then(|shown| match shown.len() {
         0..=MAX_SHOWN => Ok(shown),
         size => Err(CliError::Told(Explained {
@@ -121,9 +151,10 @@ fn acted(id: SessionId, act: Act, scene: &Scene<'_>, run: &Run) -> Result<Vec<u8
 }
 
 impl Act {
-    fn on(self, session: &Session) -> Result<Vec<u8>, CliError> {
+    /// Does it; what is to be shown.
+    pub(super) fn on(&self, session: &Session) -> Result<Vec<u8>, CliError> {
         let line = |text: String| Ok((text + "\n").into_bytes());
-        match self {
+        match *self {
             Self::Diff => Ok(session.diff()?.patch().to_vec()),
             Self::Undo => line(format!("step {} is taken back", session.undo()?)),
             Self::Rewind(step) => {
@@ -137,6 +168,18 @@ impl Act {
                 }
                 let since = if is_set { "works in" } else { "now works in" };
                 line(format!("session {} {since} {mode} mode", session.id()))
+            }
+            Self::Pin(ref path) => {
+                session.pin(path)?;
+                line(format!("{} is pinned", fluffy_base::sanitised(path)))
+            }
+            Self::Unpin(ref path) => {
+                session.unpin(path)?;
+                line(format!("{} is pinned no more", fluffy_base::sanitised(path)))
+            }
+            Self::Revoke(number) => {
+                session.revoke(number)?;
+                line(format!("grant {number} is revoked"))
             }
             Self::Budget => line(session.budget()?.to_string()),
             Self::GiveUp => {

@@ -215,7 +215,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         ..own(
             "forge.gateway.url",
             Kind::Address,
-            "the local server of OpenAI's protocol that advises on skills and that skills may ask; it is sent no key",
+            "the local server of OpenAI's protocol that advises on skills, that skills may ask, and that talks in a chat where you name it; it is sent no key",
         )
     },
     Setting {
@@ -223,8 +223,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
         environment: true,
         ..own(
             "forge.builder",
-            Kind::OneOf(&["command", "claude", "codex"]),
-            "who writes skills where nothing else is said; `command` is the program below",
+            Kind::OneOf(&["command", "claude", "codex", "agent"]),
+            "who writes skills where nothing else is said; `agent` is your provider's model, `command` the program below",
         )
     },
     Setting {

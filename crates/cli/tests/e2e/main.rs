@@ -10,6 +10,7 @@
 )]
 
 mod audit;
+mod chat;
 mod config;
 mod demo;
 mod demo_projects;
@@ -28,6 +29,7 @@ mod program;
 mod provider_host;
 mod rule_files;
 mod sandbox;
+mod shell;
 mod skill;
 mod submit;
 mod task;

@@ -230,7 +230,7 @@ fn connected(socket: &Path) -> Client {
     }
 }
 
-fn bytes(text: &std::ffi::OsStr) -> String {
+pub(crate) fn bytes(text: &std::ffi::OsStr) -> String {
     base64::engine::general_purpose::STANDARD.encode(text.as_encoded_bytes())
 }
 
@@ -264,7 +264,7 @@ fn submission(lab: &Lab, mode: &str) -> Value {
 }
 
 /// Which files the user's settings are.
-fn personal(settings: &Path) -> Vec<Value> {
+pub(crate) fn personal(settings: &Path) -> Vec<Value> {
     use std::os::unix::fs::MetadataExt as _;
     let home = settings.parent().unwrap().parent().unwrap();
     let git = [".gitconfig", ".config/git/config", ".config/git/ignore"].map(|it| home.join(it));
@@ -323,6 +323,21 @@ fn lesson_l12_no_client_approves_cancels_or_drives_what_another_one_drives() {
     refused(&other, "review.response", answer(yes.clone()), FaultCode::NotYours);
     refused(&other, "task.cancel", json!({}), FaultCode::NotYours);
     refused(&other, "task.submit", submission(&lab, "strict"), FaultCode::Busy);
+    let steer = |act: Value| json!({ "run": joined["run"], "act": act });
+    for act in [json!({ "revoke": 1 }), json!({ "mode": "debug" }), json!({ "pin": "sums.js" })] {
+        refused(&other, "session.steer", steer(act), FaultCode::NotYours);
+    }
+    // Everybody may see where it stands, and that disturbs nobody.
+    let status = other.call("session.status", json!({ "session": null }), PATIENCE).unwrap();
+    assert_eq!((&status["drives"], &status["under_way"]), (&json!(false), &json!(true)));
+    assert_eq!(status["review"]["id"], asked["id"], "{status}");
+    driver.call("session.steer", steer(json!({ "pin": "sums.js" })), PATIENCE).unwrap();
+    refused(&driver, "session.steer", steer(json!("undo")), FaultCode::Busy);
+    refused(&driver, "session.steer", steer(json!({ "revoke": 1 })), FaultCode::Denied);
+    let another = json!({ "run": 99, "act": "diff" });
+    refused(&driver, "session.steer", another, FaultCode::NotFound);
+    let status = driver.call("session.status", json!({ "session": null }), PATIENCE).unwrap();
+    assert_eq!((&status["drives"], &status["pins"]), (&json!(true), &json!(["sums.js"])));
     let attach = json!({ "session": null, "run": null, "after": 0, "drive": true });
     let watching = other.call("session.attach", attach, PATIENCE).unwrap();
     assert_eq!(watching["drives"], false);

@@ -119,6 +119,7 @@ impl Allowed {
                 Some(Violation::Elsewhere(path))
             }
             ChangeKind::Mode => Some(Violation::Mode(path)),
+            ChangeKind::Same => None,
             ChangeKind::Added | ChangeKind::Changed => {
                 let executable =
                     |was: Option<super::copy::Was>| was.is_some_and(|was| was.executable);
@@ -221,6 +222,21 @@ mod tests {
         let allowed = Allowed::of(&SkillName::parse("write_note").unwrap()).unwrap();
         let patch = compare(&BTreeMap::new(), &Left::default());
         assert_eq!(allowed.violations(&patch, &|_| true), [Violation::Nothing]);
+    }
+
+    #[test]
+    fn files_of_the_skill_that_are_written_again_as_they_were_are_written_and_others_are_not_looked_at()
+     {
+        let was = Was { sha256: Digest::of(b"new"), executable: false };
+        let baseline: BTreeMap<_, _> =
+            [SKILL, TEST, "src/main.py"].map(|it| (path(it), was)).into();
+        let allowed = Allowed::of(&SkillName::parse("write_note").unwrap()).unwrap();
+        let left = left(&[SKILL, TEST, "src/main.py"]);
+        let patch = compare(&baseline, &left).with_same(allowed.required(), &baseline, &left);
+        let changed: Vec<_> =
+            patch.changes.iter().map(|it| (it.path.as_str(), it.kind())).collect();
+        assert_eq!(changed, [(TEST, ChangeKind::Same), (SKILL, ChangeKind::Same)]);
+        assert_eq!(allowed.violations(&patch, &|path| baseline.contains_key(path)), []);
     }
 
     #[test]

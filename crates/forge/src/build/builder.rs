@@ -16,7 +16,7 @@ use super::log::Log;
 const AT: &str = "/fluffy-build";
 
 /// How long a builder may take if nothing else is said.
-const TIME: Span = Span::from_ms(10 * 60 * 1000);
+pub const TIME: Span = Span::from_ms(10 * 60 * 1000);
 
 /// The longest argument list.
 const MAX_ARGS: usize = 256;
@@ -129,7 +129,10 @@ pub(super) struct Given<'a> {
 impl ProgramBuilder {
     /// Claude Code, which may edit files and nothing else.
     pub fn claude() -> Self {
-        let args = ["-p", "--output-format", "text", "--allowedTools", "Edit,Write,Glob,Grep,Read"];
+        let tools = "Edit,Write,Glob,Grep,Read";
+        let quietly = ["--strict-mcp-config", "--no-session-persistence"];
+        let args = ["-p", "--output-format", "text", "--tools", tools, "--allowedTools", tools];
+        let args = args.into_iter().chain(quietly).map(str::to_owned);
         let quiet = [
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
             "DISABLE_AUTOUPDATER",
@@ -138,7 +141,7 @@ impl ProgramBuilder {
         Self {
             name: "claude".to_owned(),
             program: "claude".to_owned(),
-            args: args.map(str::to_owned).to_vec(),
+            args: args.collect(),
             hosts: vec!["api.anthropic.com".to_owned()],
             keys: vec!["ANTHROPIC_API_KEY".to_owned()],
             env: quiet.map(|name| (name.to_owned(), "1".to_owned())).to_vec(),
@@ -147,13 +150,14 @@ impl ProgramBuilder {
         }
     }
 
-    /// Codex, confined once more by itself.
+    /// Codex. Its own sandbox needs namespaces, which no job of ours can make: ours is the wall.
     pub fn codex() -> Self {
-        let args = ["exec", "--sandbox", "workspace-write", "--skip-git-repo-check", "-"];
+        let own = ["--sandbox", "danger-full-access", "--skip-git-repo-check", "--ephemeral"];
+        let args = std::iter::once("exec").chain(own).chain(["-"]).map(str::to_owned);
         Self {
             name: "codex".to_owned(),
             program: "codex".to_owned(),
-            args: args.map(str::to_owned).to_vec(),
+            args: args.collect(),
             hosts: vec!["api.openai.com".to_owned()],
             keys: ["CODEX_API_KEY", "OPENAI_API_KEY"].map(str::to_owned).to_vec(),
             env: Vec::new(),
@@ -288,12 +292,16 @@ impl Write for Bounded<'_> {
     }
 }
 
-/// The package of Node that a script belongs to: it needs the files beside it.
+/// The package of Node that a program belongs to: it needs the files beside it. Of a vendor's scope all packages are that
+/// vendor's, and those for one machine lie beside the one that is called.
 fn package(program: &Path) -> Option<PathBuf> {
     let is_in_modules =
         |path: &Path| path.components().any(|part| part.as_os_str() == "node_modules");
     let mut above = program.ancestors().skip(1).take_while(|path| is_in_modules(path));
-    above.find(|path| path.join("package.json").is_file()).map(Path::to_owned)
+    let package = above.find(|path| path.join("package.json").is_file())?;
+    let is_scope =
+        |path: &&Path| path.file_name().is_some_and(|it| it.as_encoded_bytes().starts_with(b"@"));
+    Some(package.parent().filter(is_scope).unwrap_or(package).to_owned())
 }
 
 fn failed(end: &End, time: Span) -> Option<(&'static str, String)> {
@@ -361,7 +369,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "a test makes the program that it looks for")]
-    fn of_a_program_in_the_home_directory_nothing_is_shown_but_itself_or_its_package() {
+    fn of_a_program_in_the_home_directory_nothing_is_shown_but_itself_or_its_vendors_packages() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         let package = root.join("lib/node_modules/@a/tool");
@@ -376,7 +384,8 @@ mod tests {
             let command = ProgramBuilder::command(&words(&[name])).unwrap();
             command.locate(&[root.join("bin")]).unwrap()
         };
-        assert_eq!(locate("tool"), (package.join("bin/tool.js"), Some(package.clone())));
+        let scope = package.parent().map(Path::to_owned);
+        assert_eq!(locate("tool"), (package.join("bin/tool.js"), scope));
         assert_eq!(locate("plain"), (root.join("bin/plain"), Some(root.join("bin/plain"))));
     }
 }

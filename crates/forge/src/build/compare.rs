@@ -67,6 +67,8 @@ pub enum ChangeKind {
     Mode,
     /// No file any more.
     Removed,
+    /// The file was written again as it was.
+    Same,
 }
 
 impl Change {
@@ -75,6 +77,7 @@ impl Change {
         match (self.before, self.after) {
             (None, _) => ChangeKind::Added,
             (_, None) => ChangeKind::Removed,
+            (before, after) if before == after => ChangeKind::Same,
             (Some(before), Some(after)) if before.sha256 == after.sha256 => ChangeKind::Mode,
             (Some(_), Some(_)) => ChangeKind::Changed,
         }
@@ -94,6 +97,25 @@ impl Patch {
             return Ok(patch);
         }
         Err(serde::de::Error::custom(format!("version {} is not known", patch.v)))
+    }
+
+    /// Adds those of these files that the builder wrote again as they were: writing them is what it was asked for.
+    pub(super) fn with_same(
+        mut self,
+        paths: &[ProjectPath],
+        baseline: &BTreeMap<ProjectPath, Was>,
+        left: &Left,
+    ) -> Self {
+        for path in paths {
+            let written = left.files.iter().any(|file| file.path == *path);
+            let changed = self.changes.iter().any(|change| change.path == *path);
+            let before = baseline.get(path).copied();
+            if written && !changed && before.is_some() {
+                self.changes.push(Change { path: path.clone(), before, after: before });
+            }
+        }
+        self.changes.sort_by(|one, two| one.path.cmp(&two.path));
+        self
     }
 
     /// What stood at a path before the build, given that it was changed.

@@ -32,7 +32,7 @@ use fluffy_base::{Digest, IdSource, PathError, ProjectPath, Secret};
 use fluffy_kernel::{Journal, Lab, Left, Tree};
 
 pub use allow::{Allowed, Violation};
-pub use builder::{Builder, BuilderError, Coder, CoderError, ProgramBuilder};
+pub use builder::{Builder, BuilderError, Coder, CoderError, ProgramBuilder, TIME};
 pub use compare::{Change, ChangeKind, Patch, Refused, compare};
 pub use copy::{Copied, CopyError, CopyLimits, Source, Was, copy};
 pub use copy_back::{CopyBack, CopyBackError, copy_back, settle};
@@ -209,6 +209,8 @@ impl Work<'_> {
         log: &mut Log<'_>,
     ) -> Result<BuildEnd, BuildError> {
         let patch = compare(&copied.baseline, &worked.left);
+        // A skill that was revoked may be built as it was.
+        let patch = patch.with_same(self.allowed.required(), &copied.baseline, &worked.left);
         let kept = self.shelf.keep(ArtifactKind::PatchSummary, &patch.to_bytes()?);
         log.patch(&kept.map_err(BuildError::Shelf)?);
         let changes = patch.changes.iter();

@@ -1,7 +1,7 @@
 //! What a skill gets by its class: from the proposal in the ledger, and from nobody else.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fluffy_base::{ByteSize, ProjectPath, Span};
 use fluffy_kernel::{Folders, Limits, Talk};
@@ -71,11 +71,11 @@ impl<'a> Grant<'a> {
             list.sort_unstable();
             list.dedup();
         }
-        Folders { seen, changed }
+        Folders { seen, changed, hidden: Vec::new() }
     }
 
     /// The job: our own runner, given as a word and not as a file.
-    pub(super) fn talk(&self, python: &Path, folders: Folders) -> Talk {
+    pub(super) fn talk(&self, python: &Path, folders: Folders, scratch: PathBuf) -> Talk {
         let runner = String::from_utf8_lossy(base().runner).into_owned();
         let words = ["-I", "-S", "-B", "-c"].map(OsString::from).into_iter();
         Talk {
@@ -83,6 +83,7 @@ impl<'a> Grant<'a> {
             args: words.chain([OsString::from(runner)]).collect(),
             env: vec![("TZ".to_owned(), "UTC0".to_owned())],
             folders,
+            scratch,
             hosts: self.hosts.to_vec(),
             limits: LIMITS,
             frame_bytes: MAX_FRAME,

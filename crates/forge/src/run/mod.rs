@@ -20,6 +20,7 @@ mod order;
 mod record;
 mod replay;
 mod schema;
+mod sight;
 mod takeover;
 mod tool;
 mod trust;
@@ -43,6 +44,7 @@ use self::order::Place;
 pub use self::order::RunOrder;
 pub use self::record::{ChangedFile, ExecutionRecord, KeepError, Kept, RunFailure};
 pub use self::replay::{Comparison, Replayed};
+pub use self::schema::check_input;
 use self::takeover::{NewFolders, Takeover};
 pub use self::tool::SkillTool;
 pub use self::trust::TrustError;
@@ -228,10 +230,13 @@ impl Runs {
     ) -> Result<Went, RunError> {
         let (spec, project) = (&trusted.spec, self.options.lab.project());
         let tree = Tree::open(project).map_err(|error| RunError::Folder(error.to_string()))?;
+        let tree = Arc::new(tree);
         let modules = trust::modules(&tree, &spec.name, &trusted.sealed)?;
         let grant = Grant::of(spec);
         check_reads(&tree, grant.reads, clerk)?;
-        let folders = grant.folders(|path| matches!(tree.look(path), Ok(Some(_))));
+        let mut folders = grant.folders(|path| matches!(tree.look(path), Ok(Some(_))));
+        let scratch = self.options.shelf.scratch();
+        folders.hidden = sight::hidden(&tree, &folders, &scratch, clerk)?;
         let made = NewFolders::make(project, &folders.changed).map_err(RunError::Folder)?;
         let listed = grant.reads.iter().chain(grant.writes);
         let place = |path: &ProjectPath| {
@@ -249,7 +254,7 @@ impl Runs {
         };
         let veil = Veil::new(secrets.values());
         let changed = folders.changed.clone();
-        let talk = grant.talk(&self.options.python, folders);
+        let talk = grant.talk(&self.options.python, folders, scratch);
         let ran = self
             .options
             .lab

@@ -27,7 +27,7 @@ pub(super) fn closed(proposal: &Proposal) -> Result<Value, RunError> {
 }
 
 /// Refuses what is not of the form, members that nobody named included.
-pub(super) fn check_input(proposal: &Proposal, input: &Json) -> Result<(), RunError> {
+pub fn check_input(proposal: &Proposal, input: &Json) -> Result<(), RunError> {
     if input.canonical().len() > MAX_INPUT {
         return Err(RunError::Input(format!("it has more than {} KiB", MAX_INPUT >> 10)));
     }

@@ -246,6 +246,16 @@ impl SkillEntry {
 }
 
 impl Standing {
+    /// What a promotion needs of a skill that stands here.
+    pub(crate) const fn needed_to_promote(self) -> &'static str {
+        match self {
+            Self::Trusted => "one that is not trusted already: run it",
+            Self::Proposed | Self::Built | Self::Verified | Self::Revoked => {
+                "all five gates passed: verify it first"
+            }
+        }
+    }
+
     /// Its name, as the ledger and people write it.
     pub const fn name(self) -> &'static str {
         standing_name(self)
@@ -517,7 +527,7 @@ fn promoted(skill: &mut Skill, promotion: Promotion) -> Result<(), Illegal> {
     match skill.standing {
         Standing::Verified => {}
         Standing::Proposed | Standing::Built | Standing::Trusted | Standing::Revoked => {
-            return Err(skill.needs("a promotion", "all five gates passed: verify it first"));
+            return Err(skill.needs("a promotion", skill.standing.needed_to_promote()));
         }
     }
     line(&promotion.by, "approver")?;

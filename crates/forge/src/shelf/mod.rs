@@ -295,6 +295,11 @@ impl Shelf {
         &self.artifacts
     }
 
+    /// A directory of the forge's own for what exists as long as one run.
+    pub(crate) fn scratch(&self) -> PathBuf {
+        self.options.dir.join("sight")
+    }
+
     /// The project's root.
     pub fn project(&self) -> &Path {
         &self.options.project

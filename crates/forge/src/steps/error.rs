@@ -3,7 +3,7 @@
 use fluffy_base::JsonError;
 
 use crate::build::{BringError, BuildError};
-use crate::{ResearchError, ShelfError, SkillName, ToolsError, VerificationError};
+use crate::{ResearchError, ShelfError, ShippedError, SkillName, ToolsError, VerificationError};
 
 /// Why a step was not taken, or is not known to be.
 #[derive(Debug, thiserror::Error)]
@@ -14,6 +14,9 @@ pub enum StepError {
     /// There was no build.
     #[error(transparent)]
     Build(#[from] BuildError),
+    /// What is shipped of it cannot be read.
+    #[error(transparent)]
+    Shipped(#[from] ShippedError),
     /// The last attempt failed, and nobody looked into it.
     #[error("the last attempt to build skill `{0}` failed and was not looked into")]
     Unresearched(SkillName),
@@ -74,6 +77,7 @@ impl StepError {
             Self::Unordered => "use `fluffy skill`",
             Self::Project(_) => "check that the project's directory can be read",
             Self::Json(_) => "shorten what you gave, and write numbers that JSON can hold",
+            Self::Shipped(_) => "install fluffy again",
             Self::NoRandomness | Self::NotTaken(_) => "try again",
         }
     }

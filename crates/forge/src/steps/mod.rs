@@ -9,11 +9,13 @@
 //!
 //! **Invariant.** Who agreed is whoever the system says that this process works for, and never a word of a caller.
 
+mod agent;
 mod done;
 mod error;
 mod tool;
 mod verify;
 mod wanted;
+mod workbench;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,15 +25,20 @@ use fluffy_base::{Clock, Decision, IdSource, Json, KernelRequest, ProjectPath, S
 use fluffy_kernel::{CallContext, Clerk, Kernel, Lab, May, Tree};
 use serde_json::Value;
 
+pub use self::agent::{AgentCoder, AgentOptions};
 pub use self::done::{Built, Done, Promoted, Proposed, Researched, RetryAgreed, Revoked, Verified};
 pub use self::error::StepError;
 pub use self::tool::StepTool;
 pub use self::wanted::{Craft, Wanted};
+pub use self::workbench::Workbench;
 use crate::build::{self, BuildOrder, Builder, CopyLimits, Shelved};
 use crate::{
-    Gateway, Inquire, Proposal, ScanRules, Shelf, SkillName, Standing, approve_retry, findings,
-    read_sealed, research,
+    Gateway, Inquire, Proposal, SHIPPED, ScanRules, Shelf, SkillName, Standing, approve_retry,
+    findings, read_sealed, research,
 };
+
+/// The attempt of a shipped transcript that counts: there is one.
+const SHIPPED_ATTEMPT: u32 = 1;
 
 /// What steps need.
 pub struct StepOptions {
@@ -160,7 +167,7 @@ impl Steps {
         if findings.is_some() && !looked_into {
             return Err(StepError::Unresearched(name));
         }
-        let player;
+        let (player, shipped);
         let (builder, keys): (_, &[(String, Secret)]) = match craft {
             Craft::Program { program, keys } => (Builder::Program(program.clone()), keys),
             Craft::Coder { name, coder } => {
@@ -169,6 +176,12 @@ impl Steps {
             Craft::Transcript { name, transcript, .. } => {
                 player = transcript.coder(skill.next_attempt());
                 (Builder::Coder { name: name.clone(), coder: &player }, &[])
+            }
+            Craft::Shipped(skill) => {
+                shipped = skill.transcript()?;
+                // Whichever attempt it is, what is shipped is the same.
+                player = shipped.coder(SHIPPED_ATTEMPT);
+                (Builder::Coder { name: SHIPPED.to_owned(), coder: &player }, &[])
             }
         };
         let hidden = |path: &ProjectPath| clerk.may("fs.read", path) != May::Yes;

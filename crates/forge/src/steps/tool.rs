@@ -8,7 +8,7 @@ use fluffy_kernel::{Clerk, Effect, Shape, Tool, ToolError, ToolSpec};
 use serde_json::{Value, json};
 
 use super::{StepError, Steps};
-use crate::{Proposal, Skill, SkillName, Trigger};
+use crate::{Pinned, Proposal, Skill, SkillName, Trigger};
 
 /// How much of a file a person is shown, in bytes.
 const MAX_SHOWN: usize = 256 << 10;
@@ -90,7 +90,10 @@ impl StepTool {
         for pinned in &verified.sealed.files {
             notes.push(format!("{} is {}", pinned.path, pinned.sha256));
         }
-        for pinned in &verified.sealed.files {
+        // The skill itself comes first: long tests must not push it out of sight.
+        let is_tests = |pinned: &&Pinned| pinned.path.as_str().contains("/tests/");
+        let (tests, own): (Vec<_>, Vec<_>) = verified.sealed.files.iter().partition(is_tests);
+        for pinned in own.into_iter().chain(tests) {
             let bytes = self.steps.options.shelf.artifacts().get(&pinned.sha256);
             let text = bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
             notes.push(match text {
@@ -142,7 +145,7 @@ fn retry_notes(skill: &Skill) -> Vec<String> {
     skill.awaits().map(about).collect()
 }
 
-fn closed(properties: Value, required: &[&str]) -> Value {
+pub(super) fn closed(properties: Value, required: &[&str]) -> Value {
     json!({
         "type": "object", "properties": properties, "required": required,
         "additionalProperties": false,

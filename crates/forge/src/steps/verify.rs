@@ -10,7 +10,7 @@ use crate::build::{Shelved, bring};
 use crate::{SkillName, VerificationError, VerifyOrder, check, locate, scan, verify};
 
 /// The clerk for several threads at once.
-struct Told<'a>(&'a dyn Clerk);
+pub(super) struct Told<'a>(pub(super) &'a dyn Clerk);
 
 impl Journal for Told<'_> {
     fn record(&self, note: Note) -> Result<Appended, ToolError> {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::StepError;
 use crate::build::{Coder, ProgramBuilder, Transcript};
-use crate::{Proposal, Shelf, SkillName, Standing};
+use crate::{Illegal, Proposal, SHIPPED, Shelf, ShelfError, Shipped, Skill, SkillName, Standing};
 
 /// Who builds, with what no request can hold.
 pub enum Craft {
@@ -25,6 +25,8 @@ pub enum Craft {
         /// Hash of the text that it was read from.
         sha256: Digest,
     },
+    /// What was written of a skill that comes with this program.
+    Shipped(&'static Shipped),
     /// Something that works for itself on the copy.
     Coder {
         /// What it is called.
@@ -96,6 +98,9 @@ impl Craft {
                 "hosts": program.hosts, "keys": program.keys, "time_ms": program.time.ms(),
             }),
             Self::Transcript { name, sha256, .. } => json!({ "called": name, "sha256": sha256 }),
+            Self::Shipped(skill) => {
+                json!({ "called": SHIPPED, "sha256": Digest::of(skill.transcript.as_bytes()) })
+            }
             Self::Coder { name, .. } => json!({ "called": name }),
         }
     }
@@ -127,8 +132,9 @@ impl Wanted {
                 let skill = shelf.skill(&name)?;
                 let verified =
                     skill.verification().filter(|_| skill.standing == Standing::Verified);
-                let verification = verified.map(|it| it.id.clone()).unwrap_or_default();
-                Self::Promote { name, verification }
+                // Nobody is asked to trust what cannot be trusted now.
+                let verified = verified.ok_or_else(|| unready(&skill))?;
+                Self::Promote { name, verification: verified.id.clone() }
             }
             other => other,
         })
@@ -177,4 +183,11 @@ impl Wanted {
             Self::Revoke { name, why } => json!({ "name": name, "why": why }),
         }
     }
+}
+
+/// Why a skill cannot be promoted where it stands.
+fn unready(skill: &Skill) -> StepError {
+    let (name, standing) = (skill.name.clone(), skill.standing);
+    let (what, needs) = ("a promotion", Standing::needed_to_promote(standing));
+    StepError::Shelf(ShelfError::Illegal(Illegal::Standing { name, standing, what, needs }))
 }

@@ -9,6 +9,7 @@ use std::sync::Mutex;
 use fluffy_base::Span;
 use fluffy_forge::build::settle;
 use fluffy_forge::{BuildEnd, ShelfError, SkillName, Standing};
+use fluffy_kernel::EventType;
 use serde_json::json;
 
 use crate::scene::{Scene, place, program};
@@ -17,19 +18,21 @@ use crate::subjects::{SKILL, TESTS, files, proposal, script};
 /// Names the directory for the child that is killed; a run without it is not a child.
 const DIRECTORY: &str = "FLUFFY_TEST_KILLED_FORGE";
 
-/// What a child says at a moment.
+/// What a child says at a moment, and at one at which a step of the skill is remembered.
 const MOMENT: &str = "moment";
+const STEP: &str = "moment of a step";
 
-/// At most so many children are killed.
-const KILLS: usize = 16;
+/// So many children are killed at other moments.
+const OTHERS: usize = 5;
 
 /// Stops until somebody says go.
-fn stop() {
+fn stop(event: EventType) {
+    let moment = if event == EventType::Skill { STEP } else { MOMENT };
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap();
     // Past whoever captures what tests print.
     let mut out = std::io::stdout();
-    out.write_all(format!("\n{MOMENT}\n").as_bytes()).unwrap();
+    out.write_all(format!("\n{moment}\n").as_bytes()).unwrap();
     out.flush().unwrap();
     std::io::stdin().lock().read_line(&mut String::new()).unwrap();
 }
@@ -85,16 +88,17 @@ impl Forging {
         Self { child, out }
     }
 
-    /// Waits for the next moment; whether there is one.
-    fn moment(&mut self) -> bool {
+    /// Waits for the next moment, if there is one; whether a step is remembered.
+    fn moment(&mut self) -> Option<bool> {
         let mut line = String::new();
         while self.out.read_line(&mut line).unwrap() > 0 {
-            if line.trim() == MOMENT {
-                return true;
+            match line.trim() {
+                MOMENT => return Some(false),
+                STEP => return Some(true),
+                _other => line.clear(),
             }
-            line.clear();
         }
-        false
+        None
     }
 
     fn go(&mut self) {
@@ -108,17 +112,33 @@ impl Forging {
     }
 }
 
-/// How many moments there are.
-fn moments() -> usize {
+/// Every moment; whether a step is remembered then.
+fn moments() -> Vec<bool> {
     let dir = place();
     let mut forging = Forging::start(dir.path());
-    let mut count = 0;
-    while forging.moment() {
-        count += 1;
+    let mut moments = Vec::new();
+    while let Some(is_step) = forging.moment() {
+        moments.push(is_step);
         forging.go();
     }
     assert!(forging.child.wait().unwrap().success());
-    count
+    moments
+}
+
+/// When children are killed, and whether they go on a little: before every step, after it, in what follows it at once; and
+/// at some of the other moments.
+fn kills(moments: &[bool]) -> Vec<(usize, bool)> {
+    let at = |wanted: bool| {
+        let all = moments.iter().enumerate();
+        all.filter(move |(_, is_step)| **is_step == wanted).map(|(at, _)| at).collect::<Vec<_>>()
+    };
+    let (steps, others) = (at(true), at(false));
+    let around = steps.chunks(2).flat_map(|pair| match pair {
+        [before, after] => vec![(*before, false), (*after, false), (*after, true)],
+        _other => panic!("a step is remembered before and after"),
+    });
+    let some = (0..OTHERS).map(|number| (others[number * others.len() / OTHERS], number % 2 == 0));
+    around.chain(some).collect()
 }
 
 /// Whether the project has the skill's files: all of them or none.
@@ -167,29 +187,31 @@ fn check(dir: &Path) -> Option<Standing> {
 
 #[test]
 fn slow_for_9_a_forge_that_is_killed_at_any_moment_is_in_the_old_or_the_new_state() {
-    let count = moments();
-    // Each moment twice: killed while it waits, and killed as soon as it goes on.
-    let all: Vec<_> = (0..count).flat_map(|moment| [(moment, false), (moment, true)]).collect();
-    let kills = KILLS.min(all.len());
+    let moments = moments();
+    let steps = moments.iter().filter(|is_step| **is_step).count();
+    assert_eq!(steps, 2 * 5, "proposed, build started and ended, verified, promoted");
     let mut seen = Vec::new();
-    for number in 0..kills {
-        let (moment, goes_on) = all[number * all.len() / kills];
+    for (moment, goes_on) in kills(&moments) {
         let dir = place();
         let mut forging = Forging::start(dir.path());
         for _ in 0..moment {
-            assert!(forging.moment());
+            assert!(forging.moment().is_some());
             forging.go();
         }
-        assert!(forging.moment());
+        assert!(forging.moment().is_some());
         if goes_on {
             forging.go();
         }
         forging.kill();
         seen.push(check(dir.path()));
     }
-    for standing in
-        [None, Some(Standing::Proposed), Some(Standing::Built), Some(Standing::Verified)]
-    {
+    for standing in [
+        None,
+        Some(Standing::Proposed),
+        Some(Standing::Built),
+        Some(Standing::Verified),
+        Some(Standing::Trusted),
+    ] {
         assert!(seen.contains(&standing), "nobody died at {standing:?}: {seen:?}");
     }
 }

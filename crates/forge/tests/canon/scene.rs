@@ -16,8 +16,9 @@ use fluffy_forge::{
     VerifyOrder, base, check, findings, locate, research, scan, verify,
 };
 use fluffy_kernel::{
-    Appended, Journal, Kernel, KernelConfig, KeyName, Lab, Layout, Note, PolicyFile, Question,
-    Registry, Review, Reviewer, SigningKey, ToolError, Tree, Upstream, WorkshopOptions,
+    Appended, EventType, Journal, Kernel, KernelConfig, KeyName, Lab, Layout, Note, PolicyFile,
+    Question, Registry, Review, Reviewer, Scope, SigningKey, ToolError, Tree, Upstream,
+    WorkshopOptions,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -38,7 +39,7 @@ pub(crate) struct Scene {
     pub(crate) secrets: BTreeMap<String, String>,
     pub(crate) asked: Arc<Mutex<Vec<String>>>,
     /// Called before and after everything that is remembered.
-    pub(crate) at_every_note: fn(),
+    pub(crate) at_every_note: fn(EventType),
 }
 
 /// A person who agrees, and remembers to what.
@@ -47,7 +48,7 @@ struct Person(Arc<Mutex<Vec<String>>>);
 impl Reviewer for Person {
     fn review(&self, question: &Question<'_>) -> Review {
         self.0.lock().unwrap().push(question.notes.join("; "));
-        Review::Approved { by: "ada".to_owned(), phrase: None }
+        Review::Approved { by: "ada".to_owned(), phrase: None, scope: Scope::Once }
     }
 }
 
@@ -66,9 +67,10 @@ pub(crate) fn place() -> TempDir {
 
 impl Journal for Scene {
     fn record(&self, note: Note) -> Result<Appended, ToolError> {
-        (self.at_every_note)();
+        let event = note.event;
+        (self.at_every_note)(event);
         let recorded = self.kernel().record(note);
-        (self.at_every_note)();
+        (self.at_every_note)(event);
         recorded
     }
 }
@@ -113,7 +115,7 @@ impl Scene {
             gateway: Arc::new(()),
             secrets: BTreeMap::new(),
             asked,
-            at_every_note: || {},
+            at_every_note: |_| {},
         }
     }
 

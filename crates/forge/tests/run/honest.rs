@@ -24,6 +24,60 @@ return {"text": (root / "one.md").read_text(), "names": names, "asked": input["t
 }
 
 #[test]
+fn what_the_policy_keeps_from_being_read_is_not_there_for_a_skill_either() {
+    let body = r#"
+root = self.folder("notes")
+names = sorted(str(path.relative_to(root)) for path in root.rglob("*"))
+return {"names": names, "token": (root / ".env").exists()}
+"#;
+    for class in ["READ_ONLY", "FILE_WRITE"] {
+        let scene = Scene::probe(class, body);
+        fs::create_dir_all(scene.file("notes/secrets/deep")).unwrap();
+        fs::create_dir_all(scene.file("notes/daily")).unwrap();
+        for name in [".env", "tls.pem", "secrets/deep/one.md", "daily/id_rsa", "daily/two.md"] {
+            fs::write(scene.file("notes").join(name), "hidden?\n").unwrap();
+        }
+        let stage = scene.start();
+        let given = stage.gives(json!({}));
+        let names = given["names"].as_array().unwrap();
+        for seen in ["daily", "daily/two.md", "one.md"] {
+            assert!(names.contains(&json!(seen)), "{class}: {names:?}");
+        }
+        for hidden in [".env", "tls.pem", "secrets/deep/one.md", "daily/id_rsa"] {
+            assert!(!names.contains(&json!(hidden)), "{class}: {names:?}");
+        }
+        assert_eq!(given["token"], false);
+        assert_eq!(fs::read_to_string(scene.file("notes/.env")).unwrap(), "hidden?\n");
+        let left = fs::read_dir(scene.dir().join("state/forge/sight")).unwrap();
+        assert_eq!(left.count(), 0, "what hid them is gone");
+    }
+}
+
+#[test]
+fn a_hidden_file_is_not_replaced_by_a_skill_that_cannot_see_it() {
+    let body = r#"
+(self.folder("notes") / ".env").write_text("mine now\n")
+return {}
+"#;
+    let scene = Scene::probe("FILE_WRITE", body);
+    fs::write(scene.file("notes/.env"), "TOKEN=1\n").unwrap();
+    let stage = scene.start();
+    assert!(stage.fails().contains("the rules keep `notes/.env` from being changed"));
+    assert_eq!(fs::read_to_string(scene.file("notes/.env")).unwrap(), "TOKEN=1\n");
+}
+
+#[test]
+fn a_folder_with_a_name_that_no_rule_can_judge_is_not_shown() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let scene = Scene::probe("READ_ONLY", "return {}");
+    let odd = std::ffi::OsStr::from_bytes(b"odd-\xff.md");
+    fs::write(scene.file("notes").join(odd), "x").unwrap();
+    let stage = scene.start();
+    let refused = stage.run("probe", json!({})).unwrap_err().to_string();
+    assert!(refused.contains("no rule can judge"), "{refused}");
+}
+
+#[test]
 fn for_11_input_is_checked_before_anything_starts_and_output_before_anything_is_told() {
     let mut scene = Scene::new();
     let source = skill("probe", "READ_ONLY", "return {\"count\": input[\"text\"], \"more\": 1}");

@@ -13,7 +13,7 @@ use fluffy_forge::{
 };
 use fluffy_kernel::{
     Kernel, KernelConfig, KeyName, Lab, Layout, PolicyFile, Question, Registry, Review, Reviewer,
-    SigningKey, WorkshopOptions,
+    Scope, SigningKey, WorkshopOptions,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -49,7 +49,11 @@ impl Reviewer for Person {
         let notes = question.notes.join("; ");
         self.asked.lock().unwrap().push(format!("{:?} {notes}", question.reasons));
         let by = "ada".to_owned();
-        if self.agrees { Review::Approved { by, phrase: None } } else { Review::Refused { by } }
+        if self.agrees {
+            Review::Approved { by, phrase: None, scope: Scope::Once }
+        } else {
+            Review::Refused { by, words: None }
+        }
     }
 }
 

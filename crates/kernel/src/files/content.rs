@@ -33,6 +33,12 @@ pub enum Staged {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StagedFiles(pub(crate) Arc<BTreeMap<ProjectPath, Staged>>);
 
+impl FromIterator<(ProjectPath, Staged)> for StagedFiles {
+    fn from_iter<I: IntoIterator<Item = (ProjectPath, Staged)>>(files: I) -> Self {
+        Self(Arc::new(files.into_iter().collect()))
+    }
+}
+
 impl StagedFiles {
     /// What was made of one path, if it was changed.
     pub fn get(&self, path: &ProjectPath) -> Option<Staged> {

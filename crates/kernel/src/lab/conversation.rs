@@ -1,7 +1,7 @@
 //! A job with which the kernel speaks while it runs, and which sees listed folders of the project.
 //!
-//! **Invariant.** It sees the folders that are listed and nothing else of the project, by handle and through no link. What
-//! it changes in them is kept apart and handed back.
+//! **Invariant.** It sees the folders that are listed, without what is hidden in them, and nothing else of the project, by
+//! handle and through no link. What it changes in them is kept apart and handed back.
 //!
 //! **Invariant.** It has so much time to speak and no more. The time that the kernel takes for its own answers is the
 //! kernel's, and bounded by whoever gives them.
@@ -16,7 +16,8 @@ use fluffy_sandbox::{Changes, Config, ConfigError, Job, Limits, Parts, Store, Vo
 
 use super::{Errands, Heard, Lab, LabError, left};
 use crate::guest::{Ends, Guest, GuestFailure, now};
-use crate::{Journal, WorkshopError};
+use crate::workshop::Layer;
+use crate::{Journal, Sight, WorkshopError};
 
 /// Folders of the project that a job sees. A folder in another is listed once, in the wider right.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub struct Folders {
     pub seen: Vec<ProjectPath>,
     /// Those that it can change; its changes are handed back.
     pub changed: Vec<ProjectPath>,
+    /// Files and directories in them that it must not see.
+    pub hidden: Vec<ProjectPath>,
 }
 
 /// One job that is spoken with.
@@ -38,6 +41,8 @@ pub struct Talk {
     pub env: Vec<(String, String)>,
     /// What it sees of the project.
     pub folders: Folders,
+    /// A directory of ours, in which what hides the rest is made.
+    pub scratch: PathBuf,
     /// Hosts that it reaches through the proxy; none, and it has no network.
     pub hosts: Vec<String>,
     /// No more than this. The duration is how long it may take to speak, all together.
@@ -105,7 +110,10 @@ impl Lab {
         let mut job = talk.job();
         let ends = Ends::of(&mut job).map_err(LabError::Pipes)?;
         let (frame_bytes, patience) = (talk.frame_bytes, talk.patience());
-        let config = self.talking(talk, volume.clone())?;
+        // It hides what must not be seen as long as it is held.
+        let hiding = self.hiding(&talk)?;
+        let over = hiding.as_ref().map(|layer| layer.dir().to_owned());
+        let config = self.talking(talk, over, volume.clone())?;
         let heard = Arc::new(Heard::default());
         let watcher = Arc::<Heard>::clone(&heard);
         let mut said = None;
@@ -123,7 +131,27 @@ impl Lab {
         Ok((said, errands))
     }
 
-    fn talking(&self, talk: Talk, volume: Option<Volume>) -> Result<Config, LabError> {
+    /// A layer over the project that hides what must not be seen, if anything is hidden. It has every folder that is seen,
+    /// since each is taken of every layer.
+    fn hiding(&self, talk: &Talk) -> Result<Option<Layer>, LabError> {
+        let Folders { seen, changed, hidden } = &talk.folders;
+        let sight = Sight { layers: &[], hidden, scratch: &talk.scratch };
+        let Some(layer) = self.workshop.hidden(&sight).map_err(LabError::Sight)? else {
+            return Ok(None);
+        };
+        let below = self.workshop.below(&sight);
+        for folder in seen.iter().chain(changed) {
+            layer.directory(folder, &below).map_err(|error| LabError::Sight(error.into()))?;
+        }
+        Ok(Some(layer))
+    }
+
+    fn talking(
+        &self,
+        talk: Talk,
+        over: Option<PathBuf>,
+        volume: Option<Volume>,
+    ) -> Result<Config, LabError> {
         let refused = |error: ConfigError| LabError::from(WorkshopError::from(error));
         let (template, network) = self.network(&talk.hosts)?;
         let mut config = Config::of(template).narrowed_to(talk.limits).staying();
@@ -133,9 +161,10 @@ impl Lab {
             config = config.showing(path).map_err(refused)?;
         }
         let changes = volume.map_or(Changes::Refused, Changes::Overlay);
-        let (at, layers) = (options.project.clone(), vec![options.project.clone()]);
+        let at = options.project.clone();
+        let layers = std::iter::once(at.clone()).chain(over).collect();
         let config = config.with_workspace(Workspace { at, layers, changes }).map_err(refused)?;
-        let Folders { seen, changed } = talk.folders;
+        let Folders { seen, changed, .. } = talk.folders;
         Ok(config.with_parts(Parts { seen, changed }))
     }
 }

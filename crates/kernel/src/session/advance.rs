@@ -87,11 +87,12 @@ impl Session {
                 break;
             }
         }
-        self.status(summary)
+        self.how_far(summary)
     }
 
     /// The model has nothing more to ask for: the work is brought to its end, and the task is done or not.
     pub fn finish(&self, text: &str) -> TaskStatus {
+        let _at_work = self.steer();
         let status = self.bring_to_end(text);
         if matches!(status, TaskStatus::Working { .. }) {
             return status;
@@ -106,7 +107,7 @@ impl Session {
     }
 
     /// How far the task is.
-    fn status(&self, summary: &str) -> TaskStatus {
+    fn how_far(&self, summary: &str) -> TaskStatus {
         match self.desk.look().missing() {
             Some(missing) => TaskStatus::Working { missing },
             None => TaskStatus::Done { summary: summary.to_owned() },

@@ -74,6 +74,8 @@ pub(crate) struct Progress {
     pub(crate) pins: Vec<Pin>,
     /// What is in the project by now.
     pub(crate) merged: Vec<Merged>,
+    /// How much of that was there before the person last said something.
+    pub(crate) merged_before: usize,
     /// The merge that waits for its commit.
     pub(crate) uncommitted: Vec<Merged>,
     /// The commits that were made.
@@ -122,8 +124,8 @@ impl Inside {
             }
             return Some(format!("the work stands in `{state}`: {}", next_step(state, mode)));
         }
-        let Progress { refused, merged, .. } = &self.progress;
-        let nothing = *refused > 0 && merged.is_empty();
+        let Progress { refused, merged, merged_before, .. } = &self.progress;
+        let nothing = *refused > 0 && merged.len() <= *merged_before;
         nothing.then(|| "every change was refused, and nothing was done".to_owned())
     }
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::{CallAnswer, Pin};
 use crate::files::{Stored, Tree};
 use crate::staging::Step;
-use crate::{Note, ToolError};
+use crate::{Grant, Note, ToolError};
 
 /// The version of what is written.
 const VERSION: u32 = 1;
@@ -43,6 +43,20 @@ pub(crate) enum Entry {
     },
     /// The person pinned a file.
     Pinned(Pin),
+    /// The person pinned it no more.
+    Unpinned {
+        /// Which file.
+        path: ProjectPath,
+    },
+    /// The person said something more, and the session goes on with that.
+    Said(Message),
+    /// The person agreed to something for as long as the session lasts.
+    Granted(Grant),
+    /// That counts no more.
+    Revoked {
+        /// Which grant; all of them, where the policy was replaced.
+        number: Option<u64>,
+    },
     /// The work took a step.
     Happened {
         /// What happened.
@@ -93,6 +107,18 @@ pub(crate) enum Entry {
     },
     /// Its files are out of the archive, where somebody put them because nothing happened for long.
     Unarchived,
+}
+
+/// Something that the person said after the task itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Message {
+    /// What tells it from the same words said again; one that is brought twice is said once.
+    pub id: String,
+    /// What was said.
+    pub text: String,
+    /// After how many turns of the model.
+    pub after: u64,
 }
 
 /// What a fork goes on from.
@@ -179,6 +205,16 @@ impl Entry {
                 metadata.push(("files", files.len().to_string()));
             }
             Self::Pinned(pin) => metadata.push(("path", pin.path.to_string())),
+            Self::Unpinned { path } => metadata.push(("path", path.to_string())),
+            Self::Granted(grant) => {
+                metadata.push(("grant", grant.number.to_string()));
+                metadata.push(("tool", grant.tool.clone()));
+                metadata.push(("target", grant.shown_target().to_owned()));
+                metadata.push(("rules", grant.rules().join(", ")));
+            }
+            Self::Revoked { number: Some(number) } => {
+                metadata.push(("grant", number.to_string()));
+            }
             Self::Opened { fork: Some(fork), .. } => {
                 metadata.push(("forked_from", fork.session.clone()));
                 metadata.push(("forked_at", fork.entry.to_string()));
@@ -211,6 +247,10 @@ impl Entry {
             Self::Opened { .. } => "opened",
             Self::Driven { .. } => "driven",
             Self::Pinned(_) => "pinned",
+            Self::Unpinned { .. } => "unpinned",
+            Self::Said(_) => "said",
+            Self::Granted(_) => "granted",
+            Self::Revoked { .. } => "revoked",
             Self::Happened { .. } => "happened",
             Self::Turn { .. } => "turn",
             Self::Answered { .. } => "answered",
@@ -231,6 +271,17 @@ impl Entry {
             Self::Opened { .. } => (step, "a session begins".to_owned()),
             Self::Driven { .. } => (step, "a model drives the session".to_owned()),
             Self::Pinned(_) => (step, "a file is pinned".to_owned()),
+            Self::Unpinned { .. } => (step, "a file is pinned no more".to_owned()),
+            Self::Said(_) => (step, "the person says something more".to_owned()),
+            Self::Granted(_) => {
+                (EventType::HumanDecision, "a person agreed for the session".to_owned())
+            }
+            Self::Revoked { number: Some(_) } => {
+                (EventType::HumanDecision, "a grant is revoked".to_owned())
+            }
+            Self::Revoked { number: None } => {
+                (EventType::HumanDecision, "the grants end with their policy".to_owned())
+            }
             Self::Happened { event: Event::ModeSet { .. }, .. } => {
                 (EventType::SessionModeChange, "the mode is set".to_owned())
             }

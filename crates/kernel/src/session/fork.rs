@@ -145,8 +145,16 @@ impl Taken {
         let Some(Entry::Opened { mode, access, task, .. }) = told.next() else {
             return Err(unknown().into());
         };
-        let is_history =
-            |entry: &Entry| !matches!(entry, Entry::Completed { .. } | Entry::Unarchived);
+        // What a person agreed to for as long as a session lasts is not agreed to for another one.
+        let is_history = |entry: &Entry| {
+            !matches!(
+                entry,
+                Entry::Completed { .. }
+                    | Entry::Unarchived
+                    | Entry::Granted(_)
+                    | Entry::Revoked { .. }
+            )
+        };
         let mut copies: Vec<Entry> = told.filter(is_history).collect();
         let opened = |fork| Entry::Opened { mode, access, task: task.clone(), fork };
         if let ForkPoint::Step(step) = at {

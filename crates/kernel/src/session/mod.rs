@@ -27,9 +27,11 @@ mod pins;
 mod restore;
 mod router;
 mod rules;
+mod saying;
+mod status;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use fluffy_base::{Clock, SessionId};
 use fluffy_workflow::{Access, Event, Mode, State};
@@ -39,8 +41,8 @@ pub(crate) use self::archive::tidy;
 pub use self::archive::{ArchiveError, remove_archive};
 pub(crate) use self::desk::{Desk, failed};
 pub use self::dossier::{Dossier, DossierEntry, StepDiff};
-pub use self::entry::ForkedFrom;
 pub(crate) use self::entry::{Entry, Merged};
+pub use self::entry::{ForkedFrom, Message};
 pub use self::fork::{ForkPoint, Forked, fork};
 pub use self::open::{CommitOptions, SessionConfig, SessionError};
 pub use self::outline::Outline;
@@ -48,8 +50,9 @@ pub use self::overview::{SessionSummary, sessions};
 pub use self::pins::Pin;
 pub use self::restore::{Archived, Driver, RestoreError, StoredSession, TurnRecord};
 use self::rules::{Expected, Proposal};
+pub use self::status::Status;
 use crate::tools::Views as _;
-use crate::{Journal as _, Kernel, KernelError, ToolSpec};
+use crate::{Grant, Journal as _, Kernel, KernelError, Note, ToolError, ToolSpec};
 
 /// The tools that the model is offered, in the order in which they are told.
 pub const OFFERED: [&str; 19] = [
@@ -84,6 +87,16 @@ pub(crate) const KEEP_COVERAGE: &str = "session.keep_coverage";
 /// The person's call that sets the mode.
 pub(crate) const SET_MODE: &str = "session.set_mode";
 
+/// The entry of a grant.
+pub(crate) fn granted(grant: &Grant) -> Result<Note, ToolError> {
+    Entry::Granted(grant.clone()).note()
+}
+
+/// The entry of a grant that counts no more, or of all.
+pub(crate) fn revoked(number: Option<u64>) -> Result<Note, ToolError> {
+    Entry::Revoked { number }.note()
+}
+
 /// One task on its way.
 pub struct Session {
     kernel: Arc<Kernel>,
@@ -99,6 +112,8 @@ pub struct Session {
     /// How many requests the session made by itself.
     own: AtomicU64,
     cancelled: Arc<AtomicBool>,
+    /// Held while the model's calls are made or the person changes something, so that neither happens in the middle of the other.
+    steering: Mutex<()>,
 }
 
 /// How far a task is.
@@ -217,10 +232,11 @@ impl Session {
         self.turns.load(Ordering::SeqCst)
     }
 
-    /// What became of the task so far.
+    /// What became of the task so far, or of what the person said last.
     pub fn outcome(&self) -> Outcome {
         let progress = self.desk.look().progress.clone();
-        let files = progress.merged.iter().map(|merged| merged.path.to_string());
+        let merged = progress.merged.iter().skip(progress.merged_before);
+        let files = merged.map(|merged| merged.path.to_string());
         let files: std::collections::BTreeSet<_> = files.collect();
         Outcome {
             files_changed: files.into_iter().collect(),
@@ -238,6 +254,10 @@ impl Session {
     pub fn give_up(&self) -> Result<(), SessionError> {
         if self.state() != State::Idle {
             self.desk.happened(&*self.kernel, Event::Cancelled)?;
+        }
+        // What was agreed to for a session ends with it.
+        if self.kernel.grants.end() {
+            self.record(&Entry::Revoked { number: None })?;
         }
         Ok(())
     }

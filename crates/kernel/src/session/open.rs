@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use fluffy_base::{Json, KernelRequest, Observer, ProjectPath, ReceiptStatus, SessionId, is_blank};
 use fluffy_workflow::{Access, Answer, Conventions, Event, Mode, Workflow};
@@ -127,6 +127,15 @@ pub enum SessionError {
     /// Its files cannot be had from the archive.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
+    /// A message cannot be told from others.
+    #[error("a message has an id of 1 to 64 letters, digits and `-`")]
+    MessageId,
+    /// There is no such grant.
+    #[error("there is no grant {0} in this session")]
+    NoGrant(u64),
+    /// The file is not pinned.
+    #[error("`{0}` is not pinned")]
+    NotPinned(String),
     /// It has fewer turns.
     #[error("there is no turn {turn} to go on from: the session has {turns}")]
     NoTurn {
@@ -138,6 +147,17 @@ pub enum SessionError {
     /// The session came to its end before.
     #[error("session `{0}` is done")]
     Done(String),
+}
+
+/// Refuses words of a person's that say nothing, or far too much.
+pub(super) fn check_words(text: &str) -> Result<(), SessionError> {
+    if is_blank(text) {
+        return Err(SessionError::EmptyTask);
+    }
+    if text.len() > MAX_TASK {
+        return Err(SessionError::LongTask);
+    }
+    Ok(())
 }
 
 impl From<ToolError> for SessionError {
@@ -154,12 +174,7 @@ impl Session {
         mode: Mode,
         access: Access,
     ) -> Result<Self, SessionError> {
-        if is_blank(task) {
-            return Err(SessionError::EmptyTask);
-        }
-        if task.len() > MAX_TASK {
-            return Err(SessionError::LongTask);
-        }
+        check_words(task)?;
         let id = SessionId::fresh(&*config.kernel.ids).ok_or(KernelError::NoRandomness)?;
         let session = Self::open(config, id, access)?;
         session.desk.change().set(|inside| task.clone_into(&mut inside.progress.task));
@@ -181,12 +196,30 @@ impl Session {
         config: SessionConfig,
         id: SessionId,
     ) -> Result<(Self, StoredSession), SessionError> {
+        let shown = id.to_string();
+        Self::wake_if(config, id, |stored| match stored.done() {
+            Some(_) => Err(SessionError::Done(shown)),
+            None => Ok(()),
+        })
+    }
+
+    /// The same for a session that may be done: a person looks after it, or says something more.
+    pub fn wake(
+        config: SessionConfig,
+        id: SessionId,
+    ) -> Result<(Self, StoredSession), SessionError> {
+        Self::wake_if(config, id, |_| Ok(()))
+    }
+
+    fn wake_if(
+        config: SessionConfig,
+        id: SessionId,
+        fits: impl FnOnce(&StoredSession) -> Result<(), SessionError>,
+    ) -> Result<(Self, StoredSession), SessionError> {
         // Proved before anything is opened for writing: a history that does not hold is left as it is found.
         let (layout, key) = (&config.kernel.layout, config.kernel.key.verifying_key());
         let (stored, proved) = StoredSession::prove(layout, key, id.as_str())?;
-        if stored.done().is_some() {
-            return Err(SessionError::Done(id.to_string()));
-        }
+        fits(&stored)?;
         if let Some(file) = stored.archived.and_then(|archived| archived.file) {
             take_out(&config.sessions, id.as_str(), &file)?;
         }
@@ -261,6 +294,7 @@ impl Session {
             turns: AtomicU64::new(0),
             own: AtomicU64::new(0),
             cancelled: Arc::new(AtomicBool::new(false)),
+            steering: Mutex::default(),
         })
     }
 
@@ -276,6 +310,7 @@ impl Session {
             inside.progress = stored.progress.clone();
         });
         self.turns.store(stored.turns.len() as u64, std::sync::atomic::Ordering::SeqCst);
+        self.kernel.grants.keep(stored.last_grant, stored.grants.clone());
         drop(changing);
         let done = |files: &[Merged]| files.iter().all(|file| file.is_in(&self.desk.tree));
         if let Some((files, _plan)) = stored.merging.as_ref().filter(|(files, _)| done(files)) {
@@ -286,8 +321,9 @@ impl Session {
         Ok(())
     }
 
-    /// Sets the mode, as a person asks for. What untested work has cost is measured before there is more of it.
+    /// Sets the mode, as a person asks for, between calls of the model. What untested work has cost is measured before there is more of it.
     pub fn set_mode(&self, mode: Mode) -> Result<(), SessionError> {
+        let _between = self.steer();
         if !mode.is_test_first() && self.access() == Access::Write {
             self.measure_debt()?;
         }

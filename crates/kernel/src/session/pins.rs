@@ -43,6 +43,18 @@ impl Session {
         Ok(())
     }
 
+    /// Pins a file no more.
+    pub fn unpin(&self, path: &str) -> Result<(), SessionError> {
+        let unknown = || SessionError::NotPinned(fluffy_base::sanitised(path).into());
+        let path = ProjectPath::parse(path).map_err(|_| unknown())?;
+        if !self.pins().iter().any(|pin| pin.path == path) {
+            return Err(unknown());
+        }
+        self.record(&Entry::Unpinned { path: path.clone() })?;
+        self.desk.change().set(|inside| inside.progress.pins.retain(|pin| pin.path != path));
+        Ok(())
+    }
+
     /// What is pinned.
     pub fn pins(&self) -> Vec<Pin> {
         self.desk.look().progress.pins.clone()

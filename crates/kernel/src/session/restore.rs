@@ -15,7 +15,8 @@ use serde_json::Value;
 use super::chronicle::{self, Chronicle};
 use super::desk::Progress;
 use super::router::is_change;
-use super::{CallAnswer, Entry, ForkedFrom, Merged, Pin};
+use super::{CallAnswer, Entry, ForkedFrom, Merged, Message, Pin};
+use crate::Grant;
 use crate::files::{Blobs, Staged, Stored, Tree};
 use crate::staging::{Staging, StagingError, Step};
 
@@ -39,6 +40,10 @@ pub struct StoredSession {
     pub driver: Option<Driver>,
     /// The conversation.
     pub turns: Vec<TurnRecord>,
+    /// What the person said after the task itself.
+    pub messages: Vec<Message>,
+    /// What the person agreed to for as long as it lasts; under which policy, each says.
+    pub grants: Vec<Grant>,
     /// The session that it goes on from, if it is a fork.
     pub forked: Option<ForkedFrom>,
     /// Since when it is archived, if it is.
@@ -50,6 +55,8 @@ pub struct StoredSession {
     pub(crate) progress: Progress,
     /// The merge that was begun and is not known to be done.
     pub(crate) merging: Option<(Vec<Merged>, String)>,
+    /// The greatest number that a grant ever had.
+    pub(crate) last_grant: u64,
 }
 
 /// That a session is archived.
@@ -124,6 +131,9 @@ pub(crate) struct Fold {
     /// How many of those are merged and out of reach.
     settled: usize,
     turns: Vec<TurnRecord>,
+    messages: Vec<Message>,
+    grants: Vec<Grant>,
+    last_grant: u64,
     progress: Progress,
     merging: Option<(Vec<Merged>, String)>,
 }
@@ -175,6 +185,12 @@ impl StoredSession {
         kept.flatten().map(|stored| (stored.digest, stored)).collect()
     }
 
+    /// How many turns the model had since the person last said something.
+    pub fn turns_since_said(&self) -> usize {
+        let before = self.messages.last().map_or(0, |message| message.after);
+        self.turns.len().saturating_sub(usize::try_from(before).unwrap_or(usize::MAX))
+    }
+
     /// Where its work stands.
     pub fn state(&self) -> State {
         self.workflow.state()
@@ -183,6 +199,11 @@ impl StoredSession {
     /// How strictly it works.
     pub fn mode(&self) -> Mode {
         self.workflow.mode()
+    }
+
+    /// Whether it may write.
+    pub fn access(&self) -> Access {
+        self.workflow.standing().access
     }
 
     /// The same in a word, with whether it is done.
@@ -234,6 +255,19 @@ impl Fold {
             }
             Entry::Driven { provider, model } => self.driver = Some(Driver { provider, model }),
             Entry::Pinned(pin) => self.progress.pins.push(pin),
+            Entry::Unpinned { path } => self.progress.pins.retain(|pin| pin.path != path),
+            Entry::Said(message) => {
+                self.progress.go_on(&message.text);
+                self.messages.push(message);
+            }
+            Entry::Granted(grant) => {
+                self.last_grant = self.last_grant.max(grant.number);
+                self.grants.push(grant);
+            }
+            Entry::Revoked { number: Some(number) } => {
+                self.grants.retain(|grant| grant.number != number);
+            }
+            Entry::Revoked { number: None } => self.grants.clear(),
             Entry::Happened { event, step } => {
                 self.last_step = self.last_step.max(step.as_ref().map_or(0, |it| it.number));
                 let given_up = event == Event::Cancelled;
@@ -295,6 +329,9 @@ impl Fold {
             task,
             driver,
             turns,
+            messages: self.messages,
+            grants: self.grants,
+            last_grant: self.last_grant,
             forked: self.forked,
             archived: None,
             workflow,
@@ -307,6 +344,14 @@ impl Fold {
 }
 
 impl Progress {
+    /// The person says something more: what is done is done, and what was refused is not what is asked for now.
+    pub(crate) fn go_on(&mut self, text: &str) {
+        text.clone_into(&mut self.task);
+        (self.done, self.rejected, self.refused_work) = (None, None, None);
+        (self.refused, self.stuck, self.offered) = (0, None, false);
+        self.merged_before = self.merged.len();
+    }
+
     /// Files are in the project.
     pub(crate) fn merge(&mut self, files: Vec<Merged>) {
         self.merged.extend(files.iter().cloned());

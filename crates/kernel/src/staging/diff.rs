@@ -176,6 +176,15 @@ impl Diff {
     }
 }
 
+/// What differs between two texts, in the form of `git diff`; the names are what they are called.
+pub(crate) fn unified((old_name, old): (&str, &str), (new_name, new): (&str, &str)) -> String {
+    let mut text = Unified::default();
+    text.line(&format!("--- {old_name}"));
+    text.line(&format!("+++ {new_name}"));
+    text.hunks(&lines(old.as_bytes()), &lines(new.as_bytes()));
+    String::from_utf8_lossy(&text.out).into_owned()
+}
+
 /// One file's part of a patch while it is written.
 #[derive(Default)]
 struct Unified {

@@ -33,8 +33,8 @@ use crate::workshop::Produced;
 
 pub use below::BelowError;
 pub(crate) use below::files_below;
-pub(crate) use diff::is_binary;
 pub use diff::{Diff, FileDiff, FileKind};
+pub(crate) use diff::{is_binary, unified};
 pub use layer::Layer;
 pub(crate) use lines::{Edit, edits, lines};
 pub(crate) use prepare::read;

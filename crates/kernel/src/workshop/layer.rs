@@ -26,7 +26,7 @@ pub(super) fn fresh() -> u64 {
 
 /// A directory of ours, laid over all others for one job, and removed after it.
 #[derive(Debug)]
-pub(super) struct Layer {
+pub(crate) struct Layer {
     dir: PathBuf,
     owner: (u32, u32),
 }
@@ -53,7 +53,7 @@ impl Layer {
     }
 
     /// Where it lies.
-    pub(super) fn dir(&self) -> &Path {
+    pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }
 
@@ -76,7 +76,7 @@ impl Layer {
     }
 
     /// Makes a directory with those that it lies in.
-    pub(super) fn directory(&self, path: &ProjectPath, below: &[&Path]) -> io::Result<()> {
+    pub(crate) fn directory(&self, path: &ProjectPath, below: &[&Path]) -> io::Result<()> {
         let mut way: Vec<_> =
             std::iter::successors(Some(path.clone()), ProjectPath::parent).collect();
         while let Some(part) = way.pop() {

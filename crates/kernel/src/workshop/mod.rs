@@ -30,6 +30,7 @@ use fluffy_sandbox::{
 pub use self::command::{CommandError, CommandLine, CommandRun};
 pub use self::edit::{Edit, EditError};
 pub use self::file_host::{Like, MAX_EDIT_BYTES, Refused, file_host};
+pub(crate) use self::layer::Layer;
 pub use self::patches::{Current, Originals};
 pub use self::printed::Printed;
 pub use self::produce::{NotTaken, ProduceError, Taken, Taking};

@@ -58,7 +58,7 @@ impl Workshop {
     }
 
     /// A layer that hides what must not be seen; none where nothing is hidden.
-    pub(super) fn hidden(&self, sight: &Sight<'_>) -> Result<Option<Layer>, SightError> {
+    pub(crate) fn hidden(&self, sight: &Sight<'_>) -> Result<Option<Layer>, SightError> {
         if sight.hidden.is_empty() {
             return Ok(None);
         }
@@ -73,7 +73,7 @@ impl Workshop {
     }
 
     /// The directories that such a layer is laid over, the lowest first.
-    pub(super) fn below<'a>(&'a self, sight: &Sight<'a>) -> Vec<&'a Path> {
+    pub(crate) fn below<'a>(&'a self, sight: &Sight<'a>) -> Vec<&'a Path> {
         std::iter::once(self.project()).chain(sight.layers.iter().map(PathBuf::as_path)).collect()
     }
 }

@@ -8,6 +8,7 @@ mod bad_input;
 mod effects;
 mod extending;
 mod failing_ledger;
+mod grants;
 mod halting;
 mod invariants;
 mod jurisdiction;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::num::{NonZeroU32, NonZeroU64};
 
 use fluffy_base::{KernelReceipt, KernelRequest};
-use fluffy_kernel::{CallContext, Kernel, Presented, Question, Review};
+use fluffy_kernel::{CallContext, Kernel, Presented, Question, Review, Scope};
 use fluffy_policy::{ContainerId, DEFAULT_TOKEN_TTL, Peer, TokenScope};
 use serde_json::json;
 
@@ -48,10 +48,11 @@ impl Office {
         files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect()
     }
 
-    /// What the person was told last.
+    /// What the person was told last, beside the change itself.
     fn told(&self) -> Vec<String> {
         let asked = self.person.asked();
-        asked.last().unwrap().lines().skip(1).map(str::to_owned).collect()
+        let told = asked.last().unwrap().lines().skip(1).map(str::to_owned);
+        told.take_while(|line| !line.starts_with("--- ")).collect()
     }
 }
 
@@ -89,7 +90,9 @@ fn an_update_that_is_agreed_to_is_written_recorded_and_in_force_at_once() {
 
 #[test]
 fn what_is_not_agreed_to_leaves_the_file_as_it_was() {
-    for says in [no as fn(&Question<'_>) -> Review, |_| Review::Refused { by: String::new() }] {
+    for says in
+        [no as fn(&Question<'_>) -> Review, |_| Review::Refused { by: String::new(), words: None }]
+    {
         let office = Office::new(says);
         let receipt = office.update(&only("[look]"));
         assert_eq!(ends(&receipt), DENIED);
@@ -214,7 +217,15 @@ fn more_than_five_changes_of_a_kind_need_their_phrase() {
     for (count, says, outcome) in [
         (5, plain_yes as fn(&Question<'_>) -> Review, ALLOWED),
         (6, plain_yes, DENIED),
-        (6, |_| Review::Approved { by: "zoe".to_owned(), phrase: Some("yes".to_owned()) }, DENIED),
+        (
+            6,
+            |_| Review::Approved {
+                by: "zoe".to_owned(),
+                phrase: Some("yes".to_owned()),
+                scope: Scope::Once,
+            },
+            DENIED,
+        ),
         (6, yes, ALLOWED),
     ] {
         let office = Office::new(says);

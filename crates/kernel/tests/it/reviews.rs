@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use fluffy_base::{KernelReceipt, KernelRequest, ProjectPath, Span, VirtualClock};
 use fluffy_kernel::{
     CallContext, Effect, IssueError, Kernel, KernelConfig, Presented, Question, Review, Reviewer,
-    Tool, ToolError, ToolSpec,
+    Scope, Tool, ToolError, ToolSpec,
 };
 use fluffy_policy::{
     ContainerId, DEFAULT_TOKEN_TTL, Glob, Isolation, Part, Peer, Shape, TokenId, TokenScope,
@@ -81,15 +81,19 @@ impl Reviewer for Person {
 }
 
 pub(crate) fn yes(question: &Question<'_>) -> Review {
-    Review::Approved { by: "zoe".to_owned(), phrase: question.phrase.map(str::to_owned) }
+    Review::Approved {
+        by: "zoe".to_owned(),
+        phrase: question.phrase.map(str::to_owned),
+        scope: Scope::Once,
+    }
 }
 
 pub(crate) fn plain_yes(_: &Question<'_>) -> Review {
-    Review::Approved { by: "zoe".to_owned(), phrase: None }
+    Review::Approved { by: "zoe".to_owned(), phrase: None, scope: Scope::Once }
 }
 
 pub(crate) fn no(_: &Question<'_>) -> Review {
-    Review::Refused { by: "zoe".to_owned() }
+    Review::Refused { by: "zoe".to_owned(), words: None }
 }
 
 fn config(lab: &Lab, runs: &Runs) -> KernelConfig {

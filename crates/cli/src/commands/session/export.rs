@@ -65,6 +65,7 @@ fn as_json(id: &SessionId, dossier: &Dossier) -> Result<Value, CliError> {
         "kind": "fluffy-session",
         "id": id.as_str(),
         "task": session.task,
+        "messages": session.messages,
         "started_ms": session.started_ms,
         "state": session.standing(),
         "mode": session.mode().name(),

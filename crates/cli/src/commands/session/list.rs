@@ -39,6 +39,18 @@ pub(super) fn run(
     Ok(DONE)
 }
 
+/// The last sessions that are not archived, a line each.
+pub(crate) fn listed(place: &Place, most: usize) -> Result<Vec<String>, CliError> {
+    let kept = known(place, most)?.into_iter().filter(|session| session.archived_ms.is_none());
+    let line = |SessionSummary { id, started_ms, task, standing, .. }| {
+        let own: String =
+            id.split_once('-').map_or(id.as_str(), |(_, own)| own).chars().take(8).collect();
+        let when = time::show(started_ms);
+        format!("{own}  {when}  {standing:<13} {}", Excerpt::new(&task, SHOWN))
+    };
+    Ok(kept.map(line).collect())
+}
+
 /// The sessions of the project, newest first.
 pub(super) fn known(place: &Place, limit: usize) -> Result<Vec<SessionSummary>, CliError> {
     let layout = place.layout();
@@ -47,7 +59,7 @@ pub(super) fn known(place: &Place, limit: usize) -> Result<Vec<SessionSummary>, 
 }
 
 /// The session that is meant: by its id, the beginning of it, or the last one.
-pub(super) fn meant(place: &Place, id: Option<&str>) -> Result<SessionId, CliError> {
+pub(crate) fn meant(place: &Place, id: Option<&str>) -> Result<SessionId, CliError> {
     let Some(id) = id else {
         let last = known(place, 1)?.into_iter().next().ok_or(CliError::NoSession)?;
         return SessionId::named(&last.id).ok_or(CliError::NoSession);

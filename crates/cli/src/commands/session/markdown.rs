@@ -25,8 +25,10 @@ pub(super) fn markdown(
     let mut page = Page(String::new());
     page.beginning(id, dossier);
     for (at, (said, record)) in said.iter().zip(&dossier.session.turns).enumerate() {
+        page.messages(at, dossier);
         page.turn(at + 1, said, record, dossier);
     }
+    page.messages(said.len(), dossier);
     page.steps(steps);
     page.result(dossier);
     page.evidence(dossier);
@@ -72,6 +74,15 @@ impl Page {
         self.block("text", &session.task);
         for pin in session.pins() {
             self.line(&format!("\nPinned: {}\n", span(pin.path.as_str())));
+        }
+    }
+
+    /// What the person said after so many turns.
+    fn messages(&mut self, turns: usize, dossier: &Dossier) {
+        let messages = dossier.session.messages.iter();
+        for message in messages.filter(|message| message.after == turns as u64) {
+            self.heading(2, "The person says");
+            self.block("text", &message.text);
         }
     }
 

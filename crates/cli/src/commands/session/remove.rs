@@ -7,6 +7,7 @@ use super::list::meant;
 use crate::drive::stored;
 use crate::environment::Environment;
 use crate::explain::{CliError, DONE};
+use crate::interrupt::Stop;
 use crate::output::Output;
 use crate::place::Place;
 use crate::wire::Act;
@@ -20,7 +21,7 @@ pub(super) fn run(
 ) -> Result<u8, CliError> {
     let id = meant(place, Some(id))?;
     if stored(place, id.as_str())?.done().is_none() {
-        acted(place, environment, &id, Act::GiveUp)?;
+        acted(place, environment, &id, Act::GiveUp, &Stop::listen()?)?;
     }
     let dir = place.sessions().join(id.as_str());
     match std::fs::remove_dir_all(&dir) {

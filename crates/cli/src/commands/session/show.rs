@@ -75,7 +75,7 @@ impl Shown {
         let stored = &self.stored;
         let step = |(number, files): &(u64, Vec<String>)| json!({ "step": number, "files": files });
         json!({
-            "id": self.id.as_str(), "task": stored.task, "started_ms": stored.started_ms,
+            "id": self.id.as_str(), "task": stored.task, "messages": stored.messages, "started_ms": stored.started_ms,
             "state": stored.standing(), "mode": stored.mode().name(), "turns": stored.turns.len(),
             "provider": stored.driver.as_ref().map(|driver| &driver.provider),
             "model": stored.driver.as_ref().map(|driver| &driver.model),
@@ -91,11 +91,10 @@ impl Shown {
     fn lines(&self) -> Vec<(&'static str, String)> {
         let stored = &self.stored;
         let (standing, mode, turns) = (stored.standing(), stored.mode(), stored.turns.len());
-        let mut lines = vec![
-            ("Session", self.id.to_string()),
-            ("Task", inert(&stored.task).into_owned()),
-            ("Stands", format!("{standing} in {mode} mode, {turns} turns")),
-        ];
+        let mut lines =
+            vec![("Session", self.id.to_string()), ("Task", inert(&stored.task).into_owned())];
+        lines.extend(stored.messages.iter().map(|said| ("Said", inert(&said.text).into_owned())));
+        lines.push(("Stands", format!("{standing} in {mode} mode, {turns} turns")));
         if let Some(ForkedFrom { session, entry, .. }) = &stored.forked {
             lines.push(("Forked", format!("from {} at entry {entry}", inert(session))));
         }

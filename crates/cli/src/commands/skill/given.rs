@@ -77,7 +77,9 @@ fn text(bytes: Vec<u8>, place: &str) -> Result<String, CliError> {
 }
 
 fn json(text: &str, what: &str, fix: &str) -> Result<Value, CliError> {
-    serde_json::from_str(text).map_err(|error| {
+    // What two readers could understand differently, such as a name that is there twice, is refused.
+    let parsed = fluffy_base::Json::parse(text.as_bytes());
+    parsed.map(|json| json.value().clone()).map_err(|error| {
         CliError::Told(Explained {
             what: format!("{what} is not JSON"),
             why: error.to_string(),

@@ -21,7 +21,8 @@ pub(super) fn run(
     let name = skill.map(known).transpose()?;
     let Some(shelf) = look(place)? else { return Ok(DONE) };
     if let Some(name) = &name {
-        shelf.history(name)?;
+        // Whose entries retention deleted is known all the same.
+        shelf.skill(name)?;
     }
     let mut runs = shelf.log(name.as_ref(), limit)?;
     runs.reverse();

@@ -5,7 +5,7 @@ use fluffy_forge::{BuildEnd, GateResult, Standing};
 use serde_json::Value;
 
 use crate::explain::CliError;
-use crate::forge::{Answer, Ran};
+use crate::forge::{Answer, Installed, Ran};
 use crate::inert::inert;
 use crate::output::{Output, Tone};
 
@@ -16,6 +16,7 @@ const FINDINGS: usize = 20;
 pub(super) fn answer(answer: &Answer, output: &mut Output) -> Result<(), CliError> {
     match answer {
         Answer::Step(done) => step(done, output),
+        Answer::Installed(it) => installed(it, output),
         Answer::Ran(run) => ran(run, output),
         Answer::Chained(chained) => {
             for run in &chained.steps {
@@ -47,6 +48,33 @@ pub(super) fn answer(answer: &Answer, output: &mut Output) -> Result<(), CliErro
             output.line(format!("{text}: {}", rebuilt.skills))
         }
     }
+}
+
+/// A shipped skill in few lines; where it stopped, what stopped it.
+fn installed(it: &Installed, output: &mut Output) -> Result<(), CliError> {
+    if let Some(done) = it.steps.last().filter(|done| !done.succeeded()) {
+        return step(done, output);
+    }
+    let name = it.name.as_str();
+    if let Some(stopped) = &it.stopped {
+        let word = output.paint(Tone::Bad, "Not installed");
+        let stands =
+            it.standing.map_or_else(|| "not proposed".to_owned(), |it| it.name().to_owned());
+        let why = [&stopped.what, &stopped.why].map(|text| inert(text).into_owned()).join(": ");
+        output.line(format!("{word}: {name} is {stands}: {why}"))?;
+        return match it.standing {
+            Some(Standing::Verified) => next(output, "promote", name),
+            _other => output.line(output.paint(Tone::Quiet, &format!("fix: {}", stopped.fix))),
+        };
+    }
+    match it.steps.is_empty() {
+        true => output.line(format!("{name} is trusted already"))?,
+        false => {
+            let word = output.paint(Tone::Good, "Installed");
+            output.line(format!("{word} {name}: built, verified and trusted"))?;
+        }
+    }
+    next(output, "run", name)
 }
 
 fn step(done: &Done, output: &mut Output) -> Result<(), CliError> {

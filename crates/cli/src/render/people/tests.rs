@@ -4,7 +4,7 @@ use fluffy_base::VirtualClock;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::*;
-use crate::render::JsonLines;
+use crate::render::{JsonLines, Screen};
 
 /// Keeps what is written.
 #[derive(Debug, Clone, Default)]
@@ -28,8 +28,8 @@ impl Kept {
 }
 
 const LOG: Look = Look { colour: false, screen: None };
-const SCREEN: Look = Look { colour: true, screen: Some(|| 64) };
-const SLIM: Look = Look { colour: false, screen: Some(|| 24) };
+const SCREEN: Look = Look { colour: true, screen: Some(Screen::Columns(64)) };
+const SLIM: Look = Look { colour: false, screen: Some(Screen::Columns(24)) };
 
 fn usage(input_tokens: u64, output_tokens: u64) -> Event {
     let (cached_tokens, cost_usd) = (None, Some(fluffy_base::Usd::from_micros(10 * input_tokens)));
@@ -244,7 +244,13 @@ fn hostile() -> Vec<Event> {
             reasons: vec![HOSTILE.to_owned()],
             diff: Some(HOSTILE.to_owned()),
         },
-        Event::ReviewAnswered { id: HOSTILE.to_owned(), approved: true, by: HOSTILE.to_owned() },
+        Event::ReviewAnswered {
+            id: HOSTILE.to_owned(),
+            approved: true,
+            by: HOSTILE.to_owned(),
+            scope: None,
+            words: None,
+        },
         Event::MergeCompleted {
             files: vec![MergedFile { path: HOSTILE.to_owned(), change: "added".to_owned() }],
             commit: Some(HOSTILE.to_owned()),
@@ -290,7 +296,7 @@ fn a_huge_text_in_one_event_is_cut_before_it_is_looked_at() {
 
 #[test]
 fn cli_2_whoever_waits_for_more_than_a_second_sees_what_for_and_the_line_goes_away_again() {
-    let watched = watch(Look { colour: false, screen: Some(|| 60) });
+    let watched = watch(Look { colour: false, screen: Some(Screen::Columns(60)) });
     watched.people.notice(started("1", "test.run", "all"));
     watched.clock.advance(999);
     watched.people.tick();
@@ -314,7 +320,7 @@ fn over() -> Event {
 
 #[test]
 fn a_status_below_half_a_line_of_text_brings_the_cursor_back() {
-    let watched = watch(Look { colour: false, screen: Some(|| 60) });
+    let watched = watch(Look { colour: false, screen: Some(Screen::Columns(60)) });
     watched.people.notice(text("half a"));
     watched.clock.advance(1000);
     watched.people.tick();
@@ -351,6 +357,8 @@ fn nothing_is_written_over_a_question() {
         id: "review-1".to_owned(),
         approved: true,
         by: "the user, at the terminal".to_owned(),
+        scope: None,
+        words: None,
     };
     watched.people.notice(answered);
     let text = watched.progress.text();

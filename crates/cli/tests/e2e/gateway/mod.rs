@@ -67,7 +67,7 @@ fn says(text: &str) -> String {
 const ENDS: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 
 /// A server that says one thing, streamed.
-fn saying(text: &str) -> Server {
+pub(crate) fn saying(text: &str) -> Server {
     let events = says(text);
     serving(move |_, peer| {
         begin_stream(peer);

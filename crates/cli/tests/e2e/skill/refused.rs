@@ -120,3 +120,19 @@ fn an_input_or_output_that_was_not_proposed_is_refused() {
     let _wherever = forge.skill(&["run", NAME, "--input", out]);
     assert!(!forge.root().join("out.md").exists());
 }
+
+#[test]
+fn nobody_is_asked_to_trust_what_cannot_be_trusted_now() {
+    let forge = Forge::trusting();
+    let again = forge.skill(&["promote", NAME]);
+    explained(&again, 1, "one that is not trusted already");
+    assert!(!again.err.contains("review"), "{}", again.err);
+}
+
+#[test]
+fn an_input_that_two_readers_could_understand_differently_is_refused() {
+    let forge = Forge::trusting();
+    for input in [r#"{"title":"a","title":"b","text":"c"}"#, "[1e400]", "{", ""] {
+        explained(&forge.skill(&["run", NAME, "--input", input]), 2, "the input is not JSON");
+    }
+}

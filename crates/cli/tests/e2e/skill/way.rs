@@ -166,3 +166,25 @@ fn for_3_any_program_builds_in_a_copy_with_nothing_but_its_packet() {
     assert_eq!(output.status.code(), Some(0), "{told}");
     forge.done(&["verify", NAME]);
 }
+
+#[test]
+fn for_3_a_builder_that_lies_in_a_directory_of_the_users_is_found_and_seen_behind_the_walls() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let forge = Forge::new();
+    forge.proposed();
+    let place = forge.user.project.path("own tools");
+    std::fs::create_dir_all(&place).unwrap();
+    let script = format!(
+        "#!/bin/sh\ncat > /dev/null\nmkdir -p .fluffy/skills/tests\ncat > {SKILL_FILE} <<'EOF'\n{SKILL}EOF\ncat > {TEST_FILE} <<'EOF'\n{TESTS}EOF\n"
+    );
+    let program = place.join("my-builder");
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::os::unix::fs::symlink(&program, forge.user.project.path("linked-builder")).unwrap();
+    let path = format!("{}:/usr/bin:/bin", forge.user.project.path("").display());
+    let mut command = forge.command(&["skill", "build", NAME, "--builder", "command", "--json"]);
+    command.env("PATH", path).env("FLUFFY_FORGE_BUILDER_COMMAND", "[linked-builder]");
+    let answer = crate::program::Answer::of(command.output().unwrap());
+    assert_eq!(answer.code, 0, "{}{}", answer.out, answer.err);
+    assert_eq!(forge.standing(), "BUILT");
+}

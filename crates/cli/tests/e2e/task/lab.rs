@@ -243,7 +243,7 @@ fn collect(root: &Path, dir: &Path, found: &mut BTreeMap<PathBuf, (Vec<u8>, i64,
 }
 
 /// The path with the Python that has pytest before everything else.
-fn with_pytest() -> String {
+pub(crate) fn with_pytest() -> String {
     let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/py/bin");
     let place = std::fs::canonicalize(&place).unwrap_or_else(|error| {
         panic!("no pytest at {}: {error}; run scripts/test", place.display())

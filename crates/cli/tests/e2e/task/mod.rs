@@ -20,3 +20,4 @@ mod piped;
 pub(crate) mod resume;
 mod review;
 mod standby;
+mod steering;

@@ -1,0 +1,112 @@
+//! `fluffy session status` and `fluffy session grants`: where a session stands, and what a person agreed to for all of it.
+
+use fluffy_base::Excerpt;
+use serde_json::json;
+
+use super::list::meant;
+use crate::environment::Environment;
+use crate::explain::{CliError, DONE};
+use crate::inert::inert;
+use crate::output::{Output, Tone};
+use crate::place::Place;
+use crate::render::Used;
+use crate::status::{Granted, Status};
+
+/// How much of what somebody wrote stands in one line.
+const SHOWN: usize = 200;
+
+pub(super) fn run(
+    place: &Place,
+    environment: &Environment,
+    id: Option<&str>,
+    json: bool,
+    output: &mut Output,
+) -> Result<u8, CliError> {
+    let status = Status::now(place, environment, &meant(place, id)?)?;
+    if json {
+        output.line(json!(status))?;
+        return Ok(DONE);
+    }
+    for (name, text) in lines(&status) {
+        let name = output.paint(Tone::Strong, &format!("{name:<7}"));
+        output.line(format!("{name} {text}"))?;
+    }
+    Ok(DONE)
+}
+
+pub(super) fn grants(
+    place: &Place,
+    environment: &Environment,
+    id: Option<&str>,
+    json: bool,
+    output: &mut Output,
+) -> Result<u8, CliError> {
+    let status = Status::now(place, environment, &meant(place, id)?)?;
+    for grant in &status.grants {
+        match json {
+            true => output.line(json!(grant))?,
+            false => output.line(grant.line())?,
+        }
+    }
+    if status.grants.is_empty() && !json {
+        output.line("nothing was agreed to for the whole session")?;
+    }
+    Ok(DONE)
+}
+
+/// Where a session stands, the last one where none is named, a line each.
+pub(crate) fn told(
+    place: &Place,
+    environment: &Environment,
+    id: Option<&str>,
+) -> Result<Vec<String>, CliError> {
+    let status = Status::now(place, environment, &meant(place, id)?)?;
+    Ok(lines(&status).into_iter().map(|(name, text)| format!("{name:<7} {text}")).collect())
+}
+
+/// What a person agreed to for all of a session, a line each.
+pub(crate) fn granted(
+    place: &Place,
+    environment: &Environment,
+    id: Option<&str>,
+) -> Result<Vec<String>, CliError> {
+    let status = Status::now(place, environment, &meant(place, id)?)?;
+    let nothing = "nothing was agreed to for the whole session".to_owned();
+    let grants: Vec<String> = status.grants.iter().map(Granted::line).collect();
+    Ok(if grants.is_empty() { vec![nothing] } else { grants })
+}
+
+impl Granted {
+    /// The grant on one line.
+    pub(crate) fn line(&self) -> String {
+        let Self { number, tool, rules, by, policy, .. } = self;
+        let target = Excerpt::new(&self.target, SHOWN);
+        let policy = policy.get(..12).unwrap_or(policy);
+        let rules = rules.join(", ");
+        format!("{number}  {tool} {target}  (rule {rules}; by {by}; under policy {policy})")
+    }
+}
+
+fn lines(status: &Status) -> Vec<(&'static str, String)> {
+    let turns = status.turns;
+    let under_way = if status.under_way { ", under way" } else { "" };
+    let read_only = if status.read_only { ", read-only" } else { "" };
+    let (state, mode) = (&status.state, &status.mode);
+    let mut lines = vec![
+        ("Session", status.session.clone()),
+        ("Task", inert(&status.task).into_owned()),
+        ("Stands", format!("{state} in {mode} mode, {turns} turns{read_only}{under_way}")),
+    ];
+    let usage = status.usage;
+    if usage.total() > 0 {
+        let used = Used::of_turn(usage.input, usage.output, usage.cached, status.cost_usd);
+        lines.push(("Used", used.told(status.cost_usd.is_none()).join(", ")));
+    }
+    lines.extend(status.budget.iter().map(|text| ("Budget", text.clone())));
+    let action = |action: &str| Excerpt::new(action, SHOWN).to_string();
+    lines.extend(status.review.iter().map(|open| ("Waits", action(&open.action))));
+    lines.extend(status.pins.iter().map(|path| ("Pinned", path.clone())));
+    lines.extend(status.grants.iter().map(|grant| ("Grant", grant.line())));
+    lines.extend(status.summary.iter().map(|text| ("Done", inert(text).into_owned())));
+    lines
+}
