@@ -2,6 +2,7 @@
 
 mod chat;
 mod config;
+mod image;
 mod policy;
 mod provider;
 mod sandbox;
@@ -16,6 +17,7 @@ use fluffy_kernel::{DualChannel, EvidenceFirst, Permissive, Strict, Variant};
 
 pub(crate) use self::chat::ChatArgs;
 pub(crate) use self::config::{ConfigCommand, GetArgs, ListArgs, SetArgs, UnsetArgs, Whose};
+pub(crate) use self::image::ImageCommand;
 pub(crate) use self::policy::{
     CheckArgs, ExplainArgs, PolicyCommand, ShowArgs, TestArgs, UpdateArgs,
 };
@@ -74,6 +76,9 @@ pub(crate) enum Command {
     /// Run commands in a sandbox
     #[command(subcommand)]
     Sandbox(SandboxCommand),
+    /// Make the image that sandboxes of Docker and Podman are made of
+    #[command(subcommand)]
+    Image(ImageCommand),
     /// Set a project up; read and change settings
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -101,6 +106,9 @@ pub(crate) enum Command {
     /// Set a sandbox up, for the kernel at the other end of the standard input
     #[command(hide = true)]
     SandboxInit,
+    /// Be the first process of a container that an engine made
+    #[command(hide = true)]
+    SandboxEntry,
     /// Talk at a terminal: `fluffy` without a task
     #[command(skip)]
     Talk(Box<TaskArgs>),

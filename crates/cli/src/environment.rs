@@ -20,6 +20,9 @@ pub(crate) struct Environment {
     pub(crate) runtime_dir: Option<PathBuf>,
     /// Where the user's session bus says that it is.
     pub(crate) session_bus: Option<String>,
+    /// Where Docker and Podman listen, if not where they usually do.
+    pub(crate) docker_host: Option<String>,
+    pub(crate) container_host: Option<String>,
     /// The proxy that the user has for everything.
     pub(crate) proxy: Option<Secret>,
     /// What is reached without it.
@@ -67,6 +70,8 @@ impl Environment {
             cache_home: dir("XDG_CACHE_HOME"),
             runtime_dir: dir("XDG_RUNTIME_DIR"),
             session_bus: text("DBUS_SESSION_BUS_ADDRESS"),
+            docker_host: text("DOCKER_HOST"),
+            container_host: text("CONTAINER_HOST"),
             proxy: either("HTTPS_PROXY", "https_proxy").map(Secret::new),
             no_proxy: either("NO_PROXY", "no_proxy").map(listed).unwrap_or_default(),
             settings: std::env::vars_os()
@@ -92,6 +97,8 @@ impl Environment {
             config_home: self.config_home.clone(),
             cache_home: self.cache_home.clone(),
             runtime_dir: self.runtime_dir.clone(),
+            docker_host: self.docker_host.clone(),
+            container_host: self.container_host.clone(),
             path: self.path.clone(),
             temp: self.temp.clone(),
             git_identity: self.git_identity.clone(),

@@ -17,6 +17,7 @@ use fluffy_sandbox::l1::L1Error;
 use fluffy_sandbox::{ConfigError, RuntimeError};
 use serde::{Deserialize, Serialize};
 
+use crate::driver::DriverError;
 use crate::providers::SetupError;
 use crate::settings::SettingError;
 use crate::task_text::TaskError;
@@ -115,6 +116,8 @@ pub(crate) enum CliError {
     Saving(#[from] ReadError),
     #[error(transparent)]
     Task(#[from] TaskError),
+    #[error(transparent)]
+    Driver(#[from] DriverError),
     #[error("no provider was named")]
     NoProvider,
     #[error("it is not clear what is said to which session")]
@@ -222,6 +225,7 @@ impl CliError {
             }
             Self::Sandbox(RuntimeError::State(_)) => "it was asked for something at the wrong time",
             Self::Task(error) => task_reason(error),
+            Self::Driver(error) => error.why(),
             Self::SayWhat => "there is one session, and one text",
             Self::NoProvider => "a task needs a model, and nobody is asked by default",
             Self::NoLanguage(_) => "its project is a real one, in a language that must be here",
@@ -299,6 +303,7 @@ impl CliError {
             Self::Harvest(_) => say("have the command leave less behind", FAILED),
             Self::Saving(_) => say("check the free space and run it again", FAILED),
             Self::Task(error) => (task_remedy(error).to_owned(), USAGE),
+            Self::Driver(error) => error.remedy(),
             Self::SayWhat => say("write: fluffy session say ID \"text\"; --last is an ID", USAGE),
             Self::NoProvider => say(
                 "name one: fluffy auth set anthropic, then --provider anthropic -m MODEL; or a server of your own: \
@@ -505,6 +510,7 @@ fn sandbox_remedy(error: &RuntimeError) -> (String, u8) {
     let say = |text: &str, code| (text.to_owned(), code);
     match error {
         RuntimeError::Unavailable { fix, .. } => (fix.clone(), NO_SANDBOX),
+        RuntimeError::Engine(error) => (error.fix(), NO_SANDBOX),
         RuntimeError::Config(_) => say("choose another template, or leave that out", USAGE),
         RuntimeError::Program { .. } => say(
             "name a program of the system or of a toolchain, or show its directory with --show",

@@ -2,24 +2,25 @@
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use fluffy_base::{Digest, ProjectPath};
 use fluffy_kernel::{Extensions, LoadedExtensions, PolicyHost, RuleFile};
 use fluffy_policy::MAX_RULE_BYTES;
-use fluffy_sandbox::{Native, NativeOptions, RuntimeError};
+use fluffy_sandbox::RuntimeError;
+
+use crate::driver::Driver;
 
 /// The rule files of a project, run by this program as a policy host.
 #[derive(Debug)]
 pub(crate) struct RuleFiles {
     project: PathBuf,
-    options: Option<NativeOptions>,
+    driver: Option<Driver>,
 }
 
 impl RuleFiles {
-    /// The files of the project at `project`, run in sandboxes made with these options.
-    pub(crate) fn new(project: &Path, options: Option<NativeOptions>) -> Self {
-        Self { project: project.to_owned(), options }
+    /// The files of the project at `project`, run in sandboxes of this driver.
+    pub(crate) fn new(project: &Path, driver: Option<Driver>) -> Self {
+        Self { project: project.to_owned(), driver }
     }
 
     fn read(&self, path: &ProjectPath) -> Result<RuleFile, String> {
@@ -46,7 +47,7 @@ impl Extensions for RuleFiles {
         if paths.is_empty() {
             return Ok(LoadedExtensions::default());
         }
-        let options = self.options.as_ref().ok_or("this program cannot find itself")?;
+        let driver = self.driver.as_ref().ok_or("this program cannot find itself")?;
         let files = paths.iter().map(|path| self.read(path)).collect::<Result<Vec<_>, _>>()?;
         // A name and a text have a digest each, so that no text can pass for a name.
         let digests: Vec<_> = files
@@ -56,8 +57,8 @@ impl Extensions for RuleFiles {
             .collect();
         let parts: Vec<&[u8]> = digests.iter().map(|digest| &digest.as_bytes()[..]).collect();
         let digest = Some(Digest::of_parts(&parts));
-        let native = Native::open(options.clone()).map_err(|error| with_causes(&error))?;
-        let host = PolicyHost::start(Arc::new(native), &options.program, files);
+        let runtime = driver.open().map_err(|error| with_causes(&error))?;
+        let host = PolicyHost::start(runtime, driver.program(), files);
         let host = host.map_err(|error| with_causes(&error))?;
         Ok(LoadedExtensions { rules: host.rules(), digest })
     }

@@ -10,6 +10,7 @@ mod client;
 mod commands;
 mod control;
 mod drive;
+mod driver;
 mod environment;
 mod explain;
 mod explanation;
@@ -55,6 +56,11 @@ fn main() -> ExitCode {
         // Done for every file that is written, so that it is not even executed.
         let run = commands::file_host::run;
         return fluffy_sandbox::sandbox_init(&[Guest { name: "file-host", run }]);
+    }
+    // Likewise, in a container that an engine made.
+    if first.as_ref().is_some_and(|first| first == "sandbox-entry") {
+        let run = commands::file_host::run;
+        return fluffy_sandbox::sandbox_entry(&[Guest { name: "file-host", run }]);
     }
     // Likewise, where something else than `sandbox-init` makes the sandboxes.
     if first.as_ref().is_some_and(|first| first == "file-host") {

@@ -1,17 +1,20 @@
 //! Where a project and the state about it lie.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use fluffy_base::{Digest, IdSource as _, ProjectPath, SystemIds};
 use fluffy_ledger::{Layout, LedgerError, SigningKey, load_or_create_key};
 use fluffy_policy::Part;
 use fluffy_sandbox::l1::L1Options;
-use fluffy_sandbox::{Native, NativeOptions};
+use fluffy_sandbox::{ImageChoice, NativeOptions, Runtime};
 
 use crate::builders;
+use crate::driver::{self, Chosen, Driver};
 use crate::environment::Environment;
 use crate::explain::CliError;
 use crate::extensions::RuleFiles;
+use crate::settings::Settings;
 use crate::toolchains;
 
 /// The project's own policy, as people call it.
@@ -31,6 +34,8 @@ pub(crate) struct Place {
     executable: Option<PathBuf>,
     /// The user's cache of this program, without links.
     cache: Option<PathBuf>,
+    /// The engine that makes sandboxes, if one was chosen.
+    engine: Option<Chosen>,
 }
 
 impl Place {
@@ -47,14 +52,23 @@ impl Place {
         }
         let (executable, settings) = (environment.executable.clone(), environment.config_dir());
         let cache = environment.cache_dir().map(|dir| resolved(&dir));
-        Ok(Self { executable, settings, cache, ..Self::at(project, state_dir(environment)?) })
+        // What is wrong with the user's settings is said where they are needed.
+        let of_person = Settings::of_person(environment).ok();
+        let engine = of_person.and_then(|settings| driver::chosen(&settings, environment));
+        Ok(Self {
+            executable,
+            settings,
+            cache,
+            engine,
+            ..Self::at(project, state_dir(environment)?)
+        })
     }
 
     /// A project at a known place.
     pub(crate) fn at(project: PathBuf, state: PathBuf) -> Self {
         let digest = Digest::of(project.as_os_str().as_encoded_bytes()).to_string();
         let name = digest.chars().take(16).collect();
-        Self { project, state, name, settings: None, executable: None, cache: None }
+        Self { project, state, name, settings: None, executable: None, cache: None, engine: None }
     }
 
     /// The project's root.
@@ -99,12 +113,33 @@ impl Place {
 
     /// The project's rule files, run by this very program.
     pub(crate) fn rule_files(&self) -> RuleFiles {
-        RuleFiles::new(&self.project, self.sandbox_options(None).ok())
+        let options = self.sandbox_options(None).ok();
+        let driver = options.map(|it| Driver::new(it, self.engine.clone(), ImageChoice::Base));
+        RuleFiles::new(&self.project, driver)
     }
 
     /// The driver of sandboxes, for the commands of whoever has this environment.
-    pub(crate) fn sandboxes(&self, environment: &Environment) -> Result<Native, CliError> {
-        Ok(Native::open(self.sandbox_options(Some(environment))?)?)
+    pub(crate) fn sandboxes(
+        &self,
+        environment: &Environment,
+    ) -> Result<Arc<dyn Runtime>, CliError> {
+        let image = driver::image(&Settings::load(self, environment)?)?;
+        Ok(self.driver(environment, self.engine.clone(), image)?.open()?)
+    }
+
+    /// A driver of sandboxes: containers of this image where an engine is named, else the native one.
+    pub(crate) fn driver(
+        &self,
+        environment: &Environment,
+        engine: Option<Chosen>,
+        image: ImageChoice,
+    ) -> Result<Driver, CliError> {
+        Ok(Driver::new(self.sandbox_options(Some(environment))?, engine, image))
+    }
+
+    /// The engine that makes sandboxes, if one was chosen.
+    pub(crate) fn engine(&self) -> Option<&Chosen> {
+        self.engine.as_ref()
     }
 
     /// How sandboxes are made: by this program, with their leavings beside the ledgers. Guests of the kernel

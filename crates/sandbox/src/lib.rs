@@ -8,8 +8,10 @@
 //! **Invariant.** There is no unsandboxed mode: where isolation cannot be had, nothing runs.
 
 mod config;
+mod engine;
 pub mod harvest;
 mod job;
+mod life;
 mod limits;
 mod native;
 mod network;
@@ -20,11 +22,15 @@ mod template;
 mod volume;
 
 pub use config::{Changes, Config, ConfigError, Parts, Shown, Workspace};
+pub use engine::{
+    About, BadImageName, Engine, EngineError, EngineKind, EngineOptions, Fetch, Gate, GateOptions,
+    ImageChoice, ImageName, UnknownEngine,
+};
 pub use job::{Captured, End, Input, Job, Limit, Outcome, Output, Start, Stream, Usage, Watcher};
 pub use limits::Limits;
 pub use native::l1;
 pub use native::seccomp::{Refused, refused};
-pub use native::{Guest, Native, NativeOptions, sandbox_init};
+pub use native::{Guest, Native, NativeOptions, sandbox_entry, sandbox_init};
 pub use network::Network;
 pub use profile::Profile;
 pub use runtime::{Failure, Health, Inspection, Runtime, RuntimeError, Sandbox, State, Swept};

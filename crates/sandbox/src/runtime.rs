@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::{Config, ConfigError};
+use crate::engine::EngineError;
 use crate::job::{Captured, Job, Outcome, Watcher};
 use crate::volume::{Store, Volume};
 
@@ -141,7 +142,7 @@ pub enum Health {
 pub struct Swept {
     /// Processes that were still alive.
     pub processes: usize,
-    /// Control groups.
+    /// Control groups, containers and their volumes.
     pub groups: usize,
     /// Volumes and other directories.
     pub directories: usize,
@@ -177,6 +178,9 @@ pub enum RuntimeError {
     /// It was started twice, or asked for something that its state does not allow.
     #[error("the sandbox is {0:?}")]
     State(State),
+    /// An engine did not do what it was to do.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
     /// The operating system refused something on the outside.
     #[error("{what}")]
     Io {

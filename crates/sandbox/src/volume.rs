@@ -27,6 +27,7 @@ pub struct Volume(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
+    store: Store,
     /// The directory on disk, if it is on disk.
     directory: Option<PathBuf>,
     /// Whether a sandbox was started with it.
@@ -38,19 +39,27 @@ struct Inner {
 impl Volume {
     /// A volume in memory, or in a directory that is empty and belongs to nobody else.
     pub(crate) fn new(directory: Option<PathBuf>) -> Self {
+        let store = if directory.is_some() { Store::Disk } else { Store::Memory };
+        Self::made(store, directory)
+    }
+
+    /// A volume that was asked for in this store, of a runtime that keeps all in directories.
+    pub(crate) fn in_directory(store: Store, directory: PathBuf) -> Self {
+        Self::made(store, Some(directory))
+    }
+
+    fn made(store: Store, directory: Option<PathBuf>) -> Self {
         Self(Arc::new(Inner {
+            store,
             directory,
             served: AtomicBool::new(false),
             content: OnceLock::new(),
         }))
     }
 
-    /// What it is kept in.
+    /// What it was to be kept in. A runtime that cannot hand memory over keeps both on disk.
     pub fn store(&self) -> Store {
-        match self.0.directory {
-            Some(_) => Store::Disk,
-            None => Store::Memory,
-        }
+        self.0.store
     }
 
     /// The top directory of what the sandbox wrote; nothing before it started.
@@ -94,7 +103,14 @@ pub(crate) fn remove_tree(top: &Path) -> io::Result<()> {
     }
     let mut pending = vec![top.to_owned()];
     while let Some(directory) = pending.pop() {
-        std::fs::set_permissions(&directory, Permissions::from_mode(0o700))?;
+        match std::fs::set_permissions(&directory, Permissions::from_mode(0o700)) {
+            // Somebody else's, such as what an overlay that an engine mounted works in: empty, it can go.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                std::fs::remove_dir(&directory)?;
+                continue;
+            }
+            other => other?,
+        }
         for entry in std::fs::read_dir(&directory)? {
             let entry = entry?;
             // The kind of the entry itself: a link to a directory is not one.

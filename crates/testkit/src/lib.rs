@@ -1,6 +1,7 @@
 //! What tests of several crates need: projects in temporary directories, the contracts of seams, and
 //! a server that speaks TLS.
 
+pub mod engines;
 pub mod fuzz;
 pub mod runtime_contract;
 pub mod server;

@@ -4,17 +4,18 @@ use std::path::{Path, PathBuf};
 
 use fluffy_base::Excerpt;
 use fluffy_ledger::{Segment, Storage, StorageLevel};
-use fluffy_sandbox::{Health, Runtime as _};
+use fluffy_sandbox::{Engine, EngineKind, Health, ImageChoice, Job, Runtime};
 use serde_json::json;
 
 use crate::args::DoctorArgs;
 use crate::client::Link;
+use crate::driver::{self, Driver, DriverError, listening as listening_of};
 use crate::environment::Environment;
 use crate::explain::{CliError, DONE, FAILED};
 use crate::output::{Output, Tone};
 use crate::place::Place;
 use crate::providers::{listening, offer};
-use crate::settings::Settings;
+use crate::settings::{Origin, Settings};
 
 /// How much of what a kernel printed is read.
 const MAX_LOG: u64 = 64 << 10;
@@ -44,8 +45,8 @@ pub(crate) fn run(
     output: &mut Output,
 ) -> Result<u8, CliError> {
     let mut findings = vec![kernel_version(), landlock(), seccomp(), cgroups()];
-    findings.extend(sandbox(place, environment));
-    for program in ["git", "python3", "docker", "podman"] {
+    findings.extend(drivers(place, environment));
+    for program in ["git", "python3"] {
         findings.push(program_found(program, environment));
     }
     findings.extend(listening().into_iter().map(|built_in| Finding {
@@ -101,30 +102,106 @@ fn kernel_version() -> Finding {
     Finding { name: "kernel", state: State::Fine, text: format!("Linux {release}") }
 }
 
-/// Makes a sandbox and says what it lacks: trying tells more than any setting.
-fn sandbox(place: &Place, environment: &Environment) -> Vec<Finding> {
-    let name = "sandbox";
-    let tried = place.sandboxes(environment).and_then(|native| Ok(native.ping()?));
-    match tried {
-        Ok(Health::Ready { notes }) => {
-            let text = "native: one was made, ran `true` and was taken away".to_owned();
-            let mut findings = vec![Finding { name, state: State::Fine, text }];
-            findings.extend(notes.into_iter().map(|text| Finding {
-                name,
-                state: State::Absent,
-                text,
-            }));
-            findings
+/// Makes a sandbox with every driver there is, and says which is used and why: trying tells more than any setting.
+fn drivers(place: &Place, environment: &Environment) -> Vec<Finding> {
+    let used = place.engine().map(|chosen| chosen.engine);
+    let why = match Settings::of_person(environment) {
+        Err(_) => "your settings cannot be read".to_owned(),
+        Ok(settings) => match settings.effective("sandbox.runtime") {
+            Some(found) if found.origin != Origin::Default => format!("{} says so", found.origin),
+            _ => "nobody chose another, and nothing has to be installed for it".to_owned(),
+        },
+    };
+    let name = used.map_or("native", EngineKind::name);
+    let text = format!("{name} ({why}; change it: fluffy config set sandbox.runtime …)");
+    let mut findings = vec![Finding { name: "sandboxes by", state: State::Fine, text }];
+    findings.extend(native(place, environment, used.is_none()));
+    for engine in EngineKind::ALL {
+        findings.extend(container_engine(place, environment, engine, used == Some(engine)));
+    }
+    findings
+}
+
+fn native(place: &Place, environment: &Environment, used: bool) -> Vec<Finding> {
+    let opened = place
+        .driver(environment, None, ImageChoice::Base)
+        .and_then(|driver| Ok(driver.open()?))
+        .and_then(|runtime| tried(&*runtime, "in namespaces"));
+    found("native", opened, used)
+}
+
+fn container_engine(
+    place: &Place,
+    environment: &Environment,
+    engine: EngineKind,
+    used: bool,
+) -> Vec<Finding> {
+    let chosen = listening_of(engine, environment);
+    if !used && !chosen.sockets.iter().any(|socket| socket.exists()) {
+        let looked: Vec<_> = chosen.sockets.iter().map(|it| it.display().to_string()).collect();
+        let text = format!("nobody listens at {}", looked.join(", "));
+        return vec![Finding { name: engine.name(), state: State::Absent, text }];
+    }
+    let image = match Settings::load(place, environment).and_then(|it| driver::image(&it)) {
+        Ok(image) => image,
+        Err(error) => return found(engine.name(), Err(error), used),
+    };
+    let opened = place.driver(environment, Some(chosen), image).and_then(|driver| match driver {
+        Driver::Engine(options) => {
+            let engine = Engine::open(options)?;
+            let digest = engine.image_prepared()?;
+            let about = engine.about();
+            let rights = if about.rootless { "rootless" } else { "rootful" };
+            let text = format!(
+                "{}, {rights}, control groups of version {}, image {}",
+                about.version,
+                about.cgroups,
+                Excerpt::new(&digest, 19)
+            );
+            tried(&engine, &text)
         }
-        Ok(Health::Pending { reason, .. }) => {
-            vec![Finding { name, state: State::Absent, text: reason }]
+        Driver::Native(_) => Err(DriverError::NoEngine.into()),
+    });
+    found(engine.name(), opened, used)
+}
+
+/// Makes two sandboxes, and tells how long the second took: what the first had to be prepared for is there then.
+fn tried(runtime: &dyn Runtime, what: &str) -> Result<(String, Vec<String>), CliError> {
+    match runtime.ping()? {
+        Health::Pending { reason, .. } => Ok((reason, Vec::new())),
+        Health::Ready { notes } => {
+            let begin = now();
+            let config = fluffy_sandbox::Config::of(fluffy_sandbox::Template::CodeExecutor);
+            runtime.run(config, Job::new("true"), std::sync::Arc::new(()))?;
+            let took = begin.elapsed().as_millis();
+            Ok((format!("{what}: one was made, ran `true` and was taken away in {took} ms"), notes))
+        }
+    }
+}
+
+/// A driver that is not used may well be out of order.
+fn found(
+    name: &'static str,
+    tried: Result<(String, Vec<String>), CliError>,
+    used: bool,
+) -> Vec<Finding> {
+    match tried {
+        Ok((text, notes)) => {
+            let notes = notes.into_iter().map(|text| Finding { name, state: State::Absent, text });
+            std::iter::once(Finding { name, state: State::Fine, text }).chain(notes).collect()
         }
         Err(error) => {
             let explained = error.explained();
             let text = format!("{}; {}; fix: {}", explained.what, explained.why, explained.fix);
-            vec![Finding { name, state: State::Wrong, text }]
+            let state = if used { State::Wrong } else { State::Absent };
+            vec![Finding { name, state, text }]
         }
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "how long a sandbox takes is real time")]
+fn now() -> std::time::Instant {
+    std::time::Instant::now()
 }
 
 fn landlock() -> Finding {

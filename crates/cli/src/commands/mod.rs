@@ -17,6 +17,7 @@ mod config_set;
 mod demo;
 mod doctor;
 pub(crate) mod file_host;
+mod image_build;
 mod kernel_halt;
 mod kernel_serve;
 mod kernel_stop;
@@ -99,6 +100,7 @@ pub(crate) fn run(
         Command::Sandbox(SandboxCommand::Run(run)) => {
             sandbox_run::run(&place()?, environment, &run, output)?
         }
+        Command::Image(command) => image_build::run(&place()?, environment, &command, output)?,
         Command::Config(command) => config(&place, environment, &command, output)?,
         Command::Doctor(doctor) => doctor::run(&place()?, environment, &doctor, output)?,
         Command::Completions { shell } => {
@@ -112,7 +114,8 @@ pub(crate) fn run(
         | Command::FileHost
         | Command::PolicyHost
         | Command::ProviderHost
-        | Command::SandboxInit => USAGE,
+        | Command::SandboxInit
+        | Command::SandboxEntry => USAGE,
     };
     output.flush()?;
     Ok(code)

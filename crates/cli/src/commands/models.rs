@@ -1,11 +1,9 @@
 //! `fluffy models`: what a provider offers, asked through its sandbox.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 use fluffy_base::{Excerpt, Usd};
 use fluffy_provider::{Model, ModelInfo, Prices};
-use fluffy_sandbox::Runtime;
 use serde_json::json;
 
 use crate::args::ModelsArgs;
@@ -46,7 +44,7 @@ pub(crate) fn asked(
 ) -> Result<Vec<ModelInfo>, CliError> {
     let provider = catalogue.find(name)?;
     let setup = catalogue.setup(&provider, &Keys::of(environment)?)?;
-    let runtime: Arc<dyn Runtime> = Arc::new(place.sandboxes(environment)?);
+    let runtime = place.sandboxes(environment)?;
     let remote = connect(setup, Model::default(), place, &runtime)?;
     Ok(remote.models(&mut || ControlFlow::Continue(()))?)
 }

@@ -14,8 +14,8 @@ use fluffy_base::Span;
 use fluffy_sandbox::harvest::{Change, Harvest, HarvestLimits, Kind, harvest};
 use fluffy_sandbox::proxy::{AllowList, Decision, Record};
 use fluffy_sandbox::{
-    Config, End, Input, Job, Limits, Network, Outcome, Runtime as _, Sandbox, Store, Stream,
-    Template, Volume, Watcher, Workspace,
+    Config, End, Input, Job, Limits, Network, Outcome, Sandbox, Store, Stream, Template, Volume,
+    Watcher, Workspace,
 };
 
 use crate::args::{NetName, RunArgs};

@@ -136,7 +136,7 @@ impl Desk {
         if let Some(runtime) = &*kept {
             return Ok(Arc::clone(runtime));
         }
-        let runtime: Arc<dyn Runtime> = Arc::new(self.place.sandboxes(&self.environment)?);
+        let runtime = self.place.sandboxes(&self.environment)?;
         runtime.ping()?;
         *kept = Some(Arc::clone(&runtime));
         Ok(runtime)

@@ -194,7 +194,20 @@ pub(crate) const SETTINGS: &[Setting] = &[
         default: Some("native"),
         environment: true,
         project: Meeting::Never("it decides what separates foreign code from your machine"),
-        ..own("sandbox.runtime", Kind::OneOf(&["native"]), "what makes the sandboxes")
+        ..own(
+            "sandbox.runtime",
+            Kind::OneOf(&["native", "docker", "podman"]),
+            "what makes the sandboxes",
+        )
+    },
+    Setting {
+        environment: true,
+        project: Meeting::Replaces,
+        ..own(
+            "sandbox.image",
+            Kind::Text,
+            "the image whose programs jobs see, where an engine makes the sandboxes; without one, the machine's own. One that a project names is not fetched",
+        )
     },
     Setting {
         default: Some("http://localhost:8000/v1"),

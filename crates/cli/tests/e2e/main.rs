@@ -14,6 +14,7 @@ mod chat;
 mod config;
 mod demo;
 mod demo_projects;
+mod engines;
 mod gateway;
 mod halt;
 mod independent;

@@ -19,23 +19,25 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::spec::{Owner, Spec};
+use super::spec::{Inner, Owner, Spec};
 
 /// No more descriptors than this go with one message.
 const MAX_FDS: usize = 16;
 
 /// What `sandbox-init` is to do.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Order {
+pub(crate) enum Order {
     /// Set a sandbox up.
     Sandbox(Box<Spec>),
+    /// Run a job in the sandbox that stands around this process.
+    Built(Box<Inner>),
     /// Make the namespace in which the host's root is this owner.
     Owners(Owner),
 }
 
 /// What comes out of a sandbox that is being set up or runs.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Message {
+pub(crate) enum Message {
     /// The namespace of owners, which comes along.
     Owners,
     /// The first process exists; its descriptor comes along.
@@ -51,7 +53,7 @@ pub(super) enum Message {
 }
 
 /// What goes over these sockets: one value at a time, its length before it, descriptors with it.
-pub(super) trait Sent: Serialize + DeserializeOwned {
+pub(crate) trait Sent: Serialize + DeserializeOwned {
     /// The most bytes of one.
     const LIMIT: u32;
 }
@@ -66,7 +68,7 @@ impl Sent for Message {
 }
 
 /// Sends a value with its descriptors.
-pub(super) fn send<T: Sent>(socket: &UnixStream, value: &T, fds: &[OwnedFd]) -> io::Result<()> {
+pub(crate) fn send<T: Sent>(socket: &UnixStream, value: &T, fds: &[OwnedFd]) -> io::Result<()> {
     let bytes = serde_json::to_vec(value)?;
     let length = u32::try_from(bytes.len()).ok().filter(|length| *length <= T::LIMIT);
     let length = length.ok_or_else(|| io::Error::from(io::ErrorKind::ArgumentListTooLong))?;
@@ -74,7 +76,7 @@ pub(super) fn send<T: Sent>(socket: &UnixStream, value: &T, fds: &[OwnedFd]) -> 
 }
 
 /// The next value with its descriptors; nothing when the other side is gone.
-pub(super) fn receive<T: Sent>(socket: &UnixStream) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
+pub(crate) fn receive<T: Sent>(socket: &UnixStream) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
     let mut length = [0; 4];
     let (read, fds) = receive_with(socket, &mut length)?;
     if read == 0 {

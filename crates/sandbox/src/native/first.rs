@@ -24,12 +24,13 @@ use super::control::{self, Message};
 use super::init::{Broken, Gear, INSIDE, Step, report};
 use super::mounts::{self, Taken};
 use super::payload::{self, Guest};
-use super::spec::Spec;
+use super::spec::{Inner, Spec};
 use super::sys::{self, Side};
+use super::system::{outside_id, reserved};
 
 /// Where the proxy is found inside, by address and by path.
-pub(super) const PROXY_PORT: u16 = 3128;
-pub(super) const PROXY_SOCKET: &str = "run/fluffy/proxy.sock";
+pub(crate) const PROXY_PORT: u16 = 3128;
+pub(crate) const PROXY_SOCKET: &str = "run/fluffy/proxy.sock";
 
 /// The first process's whole life.
 pub(super) fn run(
@@ -39,11 +40,60 @@ pub(super) fn run(
     taken: Option<Taken>,
     guests: &[Guest],
 ) -> ExitCode {
-    let job = || payload::run(socket, spec, gear, guests);
-    match set_up(socket, spec, taken).and_then(|ended| start(socket, job, &ended)) {
+    let job = || payload::run(socket, &spec.inner, gear.stdio, guests);
+    match set_up(socket, spec, taken).and_then(|ended| start(socket, job, &ended, Leave::AtOnce)) {
         Ok(code) => code,
         Err(broken) => report(socket, &broken),
     }
+}
+
+/// The same in a sandbox that somebody else built, who made this process its first. The kernel learns what was used
+/// before everything is given back: this process stays until it says so.
+pub(super) fn run_in_built(
+    socket: &UnixStream,
+    inner: &Inner,
+    stdio: [OwnedFd; 3],
+    guests: &[Guest],
+) -> ExitCode {
+    let job = || payload::run(socket, inner, stdio, guests);
+    match settle(socket, inner).and_then(|ended| start(socket, job, &ended, Leave::WhenTold)) {
+        Ok(code) => code,
+        Err(broken) => report(socket, &broken),
+    }
+}
+
+/// When the first process ends after the job has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Leave {
+    AtOnce,
+    /// When the kernel closes its end of the socket.
+    WhenTold,
+}
+
+/// Makes sure that this is a sandbox, and opens the proxy's door in its network.
+fn settle(socket: &UnixStream, inner: &Inner) -> Result<OwnedFd, Broken> {
+    let refuse = |step: &str| {
+        Err(Broken { step: step.to_owned(), error: io::Error::from_raw_os_error(libc::EPERM) })
+    };
+    if std::process::id() != 1 {
+        return refuse("checking the first process: it is another one");
+    }
+    // In a namespace of an engine without rights it may be root by name; who it is outside, the kernel sees.
+    let users = std::fs::read_to_string("/proc/self/uid_map").step("reading who the user is")?;
+    let is_root = rustix::process::geteuid().is_root();
+    if is_root && outside_id(&users, reserved().uid) == Some(reserved().uid) {
+        return refuse("checking the user: it would be the host's root");
+    }
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).step("hiding the first process")?;
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    let mut fds: Vec<OwnedFd> = Vec::new();
+    if inner.proxy {
+        let inet = TcpListener::bind(("127.0.0.1", PROXY_PORT)).step("listening for the proxy")?;
+        fds.push(inet.into());
+    }
+    control::send(socket, &Message::Ready { volume: false }, &fds)
+        .step("reporting that the sandbox stands")?;
+    sys::children_ended().step("listening for children")
 }
 
 /// Builds everything that the job will see. Gives a descriptor that tells of children that ended.
@@ -59,7 +109,7 @@ fn set_up(socket: &UnixStream, spec: &Spec, taken: Option<Taken>) -> Result<Owne
         Some(taken) => taken,
         None => Taken::take(spec, None)?,
     };
-    let (built, listeners) = mounts::build(spec, taken, || listeners(spec.proxy))?;
+    let (built, listeners) = mounts::build(spec, taken, || listeners(spec.inner.proxy))?;
     let ready = Message::Ready { volume: built.volume.is_some() };
     let fds: Vec<OwnedFd> = built.volume.into_iter().chain(listeners).collect();
     control::send(socket, &ready, &fds).step("reporting that the sandbox stands")?;
@@ -87,6 +137,7 @@ fn start(
     socket: &UnixStream,
     job: impl FnOnce() -> ExitCode,
     ended: &OwnedFd,
+    leave: Leave,
 ) -> Result<ExitCode, Broken> {
     match sys::fork().step("starting the job")? {
         Side::Child(()) => Ok(job()),
@@ -95,17 +146,20 @@ fn start(
             drop(job);
             let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
             let pid = pid.ok_or(io::ErrorKind::InvalidData).step("starting the job")?;
-            Ok(reap(socket, pid, ended))
+            Ok(reap(socket, pid, ended, leave))
         }
     }
 }
 
 /// Reaps children until the job ends, passing on signals that the kernel asks for.
-fn reap(socket: &UnixStream, job: Pid, ended: &OwnedFd) -> ExitCode {
+fn reap(socket: &UnixStream, job: Pid, ended: &OwnedFd, leave: Leave) -> ExitCode {
     loop {
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
             if pid == job {
                 tell_end(socket, status);
+                while leave == Leave::WhenTold
+                    && matches!((&*socket).read(&mut [0]), Ok(read) if read > 0)
+                {}
                 return ExitCode::SUCCESS;
             }
         }

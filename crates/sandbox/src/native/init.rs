@@ -100,6 +100,25 @@ pub fn sandbox_init(guests: &[Guest]) -> ExitCode {
     }
 }
 
+/// Where the first process of a sandbox that an engine built finds the kernel.
+pub(crate) const CONTROL: &str = "/run/fluffy/control.sock";
+
+/// Becomes the first process of a sandbox that an engine built around this process: the kernel says over a socket what
+/// is to run, and how it is confined beyond what the engine does.
+pub fn sandbox_entry(guests: &[Guest]) -> ExitCode {
+    if sys::close_inherited().is_err() {
+        return ExitCode::FAILURE;
+    }
+    let Ok(socket) = UnixStream::connect(CONTROL) else { return ExitCode::FAILURE };
+    match control::receive(&socket) {
+        Ok(Some((Order::Built(inner), fds))) => match <[OwnedFd; 3]>::try_from(fds) {
+            Ok(stdio) => first::run_in_built(&socket, &inner, stdio, guests),
+            Err(_) => ExitCode::FAILURE,
+        },
+        _ => ExitCode::FAILURE,
+    }
+}
+
 /// The first processes that were made and may still live.
 ///
 /// Each ends by itself when the kernel does, except while it is halted: it cannot notice then.
@@ -181,6 +200,10 @@ fn obey(
             let made = owners::make((0, 0), owner)?;
             control::send(socket, &Message::Owners, &[made]).step("handing the namespace over")?;
             return Ok(Side::Parent(None));
+        }
+        Order::Built(_) => {
+            let error = io::ErrorKind::InvalidInput.into();
+            return Err(Broken { step: "reading the order".into(), error });
         }
     };
     let gear = Gear::of(&spec, fds)?;

@@ -9,7 +9,7 @@ use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use fluffy_base::{IdSource as _, SystemIds};
 use rustix::fs::{FlockOperation, flock};
@@ -17,24 +17,26 @@ use rustix::fs::{FlockOperation, flock};
 use crate::runtime::Swept;
 use crate::volume::remove_tree;
 
-use super::cgroup::Groups;
+use super::cgroup::Stale;
 
 /// The file that the process of an instance keeps locked.
 const LOCK: &str = "lock";
 
 /// One run of the driver.
 #[derive(Debug)]
-pub(super) struct Instance {
+pub(crate) struct Instance {
     name: String,
     directory: PathBuf,
     count: AtomicU64,
+    /// Whether something that bears its name could not be taken away.
+    left: AtomicBool,
     _lock: File,
 }
 
 impl Instance {
     /// A new one below this directory.
     #[expect(clippy::disallowed_methods, reason = "the one place that writes what an instance is")]
-    pub(super) fn begin(state: &Path) -> io::Result<Self> {
+    pub(crate) fn begin(state: &Path) -> io::Result<Self> {
         private().recursive(true).create(state)?;
         let _alone = alone_in(state)?;
         let random = SystemIds.fresh().ok_or(io::ErrorKind::Unsupported)?;
@@ -43,16 +45,44 @@ impl Instance {
         private().create(&directory)?;
         let lock = File::create(directory.join(LOCK))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
-        Ok(Self { name, directory, count: AtomicU64::new(0), _lock: lock })
+        Ok(Self {
+            name,
+            directory,
+            count: AtomicU64::new(0),
+            left: AtomicBool::new(false),
+            _lock: lock,
+        })
     }
 
     /// A name for a sandbox that nothing else has.
-    pub(super) fn next_name(&self) -> String {
+    pub(crate) fn next_name(&self) -> String {
         format!("fluffy-{}-{}", self.name, self.count.fetch_add(1, Ordering::Relaxed))
     }
 
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where what it owns lies.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Something that bears its name could not be taken away: the next sweep is to find out whose it is.
+    pub(crate) fn leave(&self) {
+        self.left.store(true, Ordering::Relaxed);
+    }
+
+    /// A fresh directory for what one sandbox needs.
+    pub(crate) fn desk(&self, name: &str) -> io::Result<PathBuf> {
+        let directory = self.directory.join(name);
+        private().create(&directory)?;
+        Ok(directory)
+    }
+
     /// A fresh directory for a volume.
-    pub(super) fn volume(&self) -> io::Result<PathBuf> {
+    pub(crate) fn volume(&self) -> io::Result<PathBuf> {
         let directory = self.directory.join(self.next_name());
         private().create(&directory)?;
         fs::create_dir(directory.join("upper"))?;
@@ -63,8 +93,10 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // What cannot be removed now is swept up with the next start.
-        let _left = remove_tree(&self.directory);
+        if !self.left.load(Ordering::Relaxed) {
+            // What cannot be removed now is swept up with the next start.
+            let _left = remove_tree(&self.directory);
+        }
     }
 }
 
@@ -76,8 +108,8 @@ fn private() -> DirBuilder {
     builder
 }
 
-/// Takes away what instances left whose process is gone.
-pub(super) fn sweep(state: &Path, groups: &Groups) -> Swept {
+/// Takes away what instances left whose process is gone: directories, and whatever else bears the name of one.
+pub(crate) fn sweep(state: &Path, named: &dyn Fn(&str) -> Stale) -> Swept {
     let mut swept = Swept::default();
     let Ok(_alone) = alone_in(state) else { return swept };
     let Ok(entries) = fs::read_dir(state) else { return swept };
@@ -89,7 +121,7 @@ pub(super) fn sweep(state: &Path, groups: &Groups) -> Swept {
             Err(error) => error.kind() == io::ErrorKind::NotFound,
         };
         if free {
-            take_away(&directory, groups, &mut swept);
+            take_away(&directory, named, &mut swept);
         }
     }
     swept
@@ -109,12 +141,16 @@ fn alone_in(state: &Path) -> io::Result<File> {
     Ok(directory)
 }
 
-fn take_away(directory: &Path, groups: &Groups, swept: &mut Swept) {
+fn take_away(directory: &Path, named: &dyn Fn(&str) -> Stale, swept: &mut Swept) {
     let name = directory.file_name().unwrap_or_default().to_string_lossy();
-    let stale = groups.remove_stale(&format!("fluffy-{name}-"));
+    let stale = named(&name);
     swept.processes += stale.processes;
     swept.groups += stale.groups;
     swept.left += stale.left;
+    if stale.left > 0 {
+        // The directory says whose it is: the next sweep tries again.
+        return;
+    }
     let volumes = fs::read_dir(directory)
         .map_or(0, |entries| entries.flatten().filter(|entry| entry.path().is_dir()).count());
     match remove_tree(directory) {

@@ -10,31 +10,32 @@
 //!   └─ reads from ─► the job                       no capabilities, Landlock, seccomp; then the program
 //! ```
 
-mod cgroup;
-mod control;
+pub(crate) mod cgroup;
+pub(crate) mod control;
 mod disk;
-mod first;
-mod init;
-mod instance;
+pub(crate) mod first;
+mod hold;
+pub(crate) mod init;
+pub(crate) mod instance;
 pub mod l1;
 mod maker;
 mod mounts;
 mod owners;
 mod payload;
-mod plan;
+pub(crate) mod plan;
 mod processors;
-mod sandbox;
+pub(crate) mod sandbox;
 pub(crate) mod seccomp;
-mod spec;
-mod supervise;
+pub(crate) mod spec;
+pub(crate) mod supervise;
 mod sys;
-mod system;
+pub(crate) mod system;
 mod why;
 
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::config::Config;
@@ -47,10 +48,10 @@ use self::control::Order;
 use self::instance::Instance;
 use self::maker::Maker;
 use self::plan::{Surroundings, plan};
-use self::sandbox::NativeSandbox;
 use self::system::System;
 
-pub use self::init::sandbox_init;
+pub(crate) use self::hold::Hold;
+pub use self::init::{sandbox_entry, sandbox_init};
 pub use self::payload::Guest;
 
 /// What the driver is told when it is opened.
@@ -89,7 +90,7 @@ impl Native {
     /// [`ping`](Runtime::ping) tries.
     pub fn open(options: NativeOptions) -> Result<Self, RuntimeError> {
         let groups = Groups::here().map_err(outside("the control groups cannot be read"))?;
-        instance::sweep(&options.state, &groups);
+        sweep(&options.state, &groups);
         let instance = Instance::begin(&options.state);
         let instance = instance.map_err(outside("the sandboxes' directory cannot be made"))?;
         let system =
@@ -141,11 +142,11 @@ impl Runtime for Native {
         if self.shared.system.is_root_alone {
             return Err(why::root_alone());
         }
-        Ok(Box::new(NativeSandbox::new(Arc::clone(&self.shared), config, job)?))
+        Ok(Box::new(sandbox::create(Arc::clone(&self.shared), config, job)?))
     }
 
     fn sweep(&self) -> Swept {
-        instance::sweep(&self.shared.options.state, &self.shared.groups)
+        sweep(&self.shared.options.state, &self.shared.groups)
     }
 }
 
@@ -164,6 +165,11 @@ impl Shared {
     }
 }
 
+/// Takes away what instances left whose process is gone.
+fn sweep(state: &Path, groups: &Groups) -> Swept {
+    instance::sweep(state, &|name| groups.remove_stale(&format!("fluffy-{name}-")))
+}
+
 /// What cannot be had, why, and what stands in for it.
 fn instead(missing: &Missing) -> String {
     let stands_in = match missing.part {
@@ -177,11 +183,11 @@ fn instead(missing: &Missing) -> String {
 }
 
 /// What a mutex holds. A thread that panicked left it whole: nothing here is changed in two steps.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// An error from the outside.
-fn outside(what: &'static str) -> impl FnOnce(io::Error) -> RuntimeError {
+pub(crate) fn outside(what: &'static str) -> impl FnOnce(io::Error) -> RuntimeError {
     move |source| RuntimeError::Io { what, source }
 }

@@ -10,6 +10,7 @@
 
 use std::ffi::CString;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -23,10 +24,10 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::control::{self, Message};
-use super::init::{Broken, Gear, Step, report};
+use super::init::{Broken, Step, report};
 use super::processors;
 use super::seccomp;
-use super::spec::{Bytes, Command, Rlimits, Spec};
+use super::spec::{Bytes, Command, Inner, Rlimits};
 use super::sys;
 
 /// The newest Landlock that is asked for; an older kernel gives what it has.
@@ -43,12 +44,17 @@ pub struct Guest {
 }
 
 /// Becomes the program, or tells why not.
-pub(super) fn run(socket: &UnixStream, spec: &Spec, gear: Gear, guests: &[Guest]) -> ExitCode {
-    let become_job = || match known(&spec.command, guests) {
+pub(super) fn run(
+    socket: &UnixStream,
+    inner: &Inner,
+    stdio: [OwnedFd; 3],
+    guests: &[Guest],
+) -> ExitCode {
+    let become_job = || match known(&inner.command, guests) {
         Some(guest) => Err(sys::end_as(guest.run)).step("closing descriptors"),
-        None => become_program(&spec.command),
+        None => become_program(&inner.command),
     };
-    match confine(spec, gear).and_then(|()| become_job()) {
+    match confine(inner, stdio).and_then(|()| become_job()) {
         Ok(error) => {
             let message = Message::NoProgram { errno: error.raw_os_error().unwrap_or(0) };
             // If the kernel is gone, nobody wants to know.
@@ -65,22 +71,22 @@ fn known<'a>(command: &Command, guests: &'a [Guest]) -> Option<&'a Guest> {
     guests.iter().find(|guest| command.guest && guest.name.as_bytes() == name.as_bytes())
 }
 
-fn confine(spec: &Spec, gear: Gear) -> Result<(), Broken> {
+fn confine(inner: &Inner, stdio: [OwnedFd; 3]) -> Result<(), Broken> {
     rustix::process::setsid().step("starting a session")?;
-    let [stdin, stdout, stderr] = gear.stdio;
+    let [stdin, stdout, stderr] = stdio;
     rustix::stdio::dup2_stdin(stdin).step("connecting the standard input")?;
     rustix::stdio::dup2_stdout(stdout).step("connecting the standard output")?;
     rustix::stdio::dup2_stderr(stderr).step("connecting the standard error")?;
-    rustix::process::chdir(spec.command.cwd.as_path()).step("entering the working directory")?;
-    limit(spec.rlimits).step("setting limits")?;
-    processors::stay_on(spec.rlimits.processors);
+    rustix::process::chdir(inner.command.cwd.as_path()).step("entering the working directory")?;
+    limit(inner.rlimits).step("setting limits")?;
+    processors::stay_on(inner.rlimits.processors);
     sys::fresh_signals().step("resetting signals")?;
-    outside_is_left(&spec.outside)?;
+    outside_is_left(&inner.outside)?;
     give_up_capabilities().step("giving up capabilities")?;
     rustix::thread::set_no_new_privs(true).step("giving up new privileges")?;
     sys::close_on_exec().step("closing descriptors")?;
-    restrict(spec)?;
-    let filter = seccomp::compile(spec.profile).map_err(io::Error::other);
+    restrict(inner)?;
+    let filter = seccomp::compile(inner.profile).map_err(io::Error::other);
     let filter = filter.step("compiling the filter of system calls")?;
     seccomp::install(&filter).map_err(io::Error::other).step("filtering system calls")?;
     all_is_given_up()
@@ -117,8 +123,8 @@ pub(super) fn give_up_sets() -> io::Result<()> {
 }
 
 /// Lets the job read everything that is mounted and write only where it may.
-fn restrict(spec: &Spec) -> Result<(), Broken> {
-    if !spec.landlock {
+fn restrict(inner: &Inner) -> Result<(), Broken> {
+    if !inner.landlock {
         return Ok(());
     }
     let read = AccessFs::from_read(LANDLOCK);
@@ -130,7 +136,7 @@ fn restrict(spec: &Spec) -> Result<(), Broken> {
             .scope(Scope::from_all(LANDLOCK))?
             .create()?
             .add_rule(PathBeneath::new(PathFd::new("/")?, read))?;
-        for path in &spec.writable {
+        for path in &inner.writable {
             rules = rules.add_rule(PathBeneath::new(PathFd::new(path.as_path())?, all))?;
         }
         Ok(rules.restrict_self()?.ruleset)

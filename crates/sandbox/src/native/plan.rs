@@ -14,8 +14,8 @@ use crate::volume::Volume;
 use super::first::{PROXY_PORT, PROXY_SOCKET};
 use super::processors;
 use super::spec::{
-    Bind, Bytes, Command, Furniture, Kind, Owner, Rlimits, Scratch, Space, SpaceChanges, Spec,
-    Upper,
+    Bind, Bytes, Command, Furniture, Inner, Kind, Owner, Rlimits, Scratch, Space, SpaceChanges,
+    Spec, Upper,
 };
 use super::system::{System, bind, inside, invented};
 
@@ -27,39 +27,44 @@ const PATH: [&str; 6] =
 const OWN_FILES: u64 = 256;
 
 /// What the plan needs to know beside the configuration.
-pub(super) struct Surroundings<'a> {
-    pub(super) system: &'a System,
+pub(crate) struct Surroundings<'a> {
+    pub(crate) system: &'a System,
     /// Where programs are looked for; what is not shown is passed over.
-    pub(super) path: &'a [PathBuf],
+    pub(crate) path: &'a [PathBuf],
     /// Variables that tell programs where their toolchains are.
-    pub(super) env: &'a [(OsString, OsString)],
+    pub(crate) env: &'a [(OsString, OsString)],
     /// Whether memory has to be limited for each process, because no control group limits it for all.
-    pub(super) limits_memory: bool,
+    pub(crate) limits_memory: bool,
     /// Whether processes have to be limited by the sandbox's user, because no control group does it.
-    pub(super) limits_processes: bool,
+    pub(crate) limits_processes: bool,
     /// Whether it has a control group of version 2.
-    pub(super) unified: bool,
+    pub(crate) unified: bool,
     /// Whether the host's root can be shown as the sandbox's user.
-    pub(super) shows_owners: bool,
+    pub(crate) shows_owners: bool,
 }
 
 /// The specification of a sandbox.
-pub(super) fn plan(config: &Config, job: &Job, around: &Surroundings<'_>) -> Spec {
+pub(crate) fn plan(config: &Config, job: &Job, around: &Surroundings<'_>) -> Spec {
     let workspace = config.workspace();
     let project = workspace.and_then(|space| space.layers.first()).map(PathBuf::as_path);
     let owner = around.system.owner(project);
-    let limits = config.limits();
-    let home = config.home().unwrap_or(Path::new("/home/fluffy"));
+    let home = home(config);
     let guest = config.profile() == Profile::Strict;
     Spec {
         owner,
-        scratch: Scratch {
-            bytes: limits.disk.bytes().min(limits.memory.bytes()),
-            files: limits.files.saturating_add(OWN_FILES),
-        },
+        scratch: scratch(config),
         furniture: furniture(config, around.system, home, guest),
         spaces: spaces(config, owner, around.shows_owners),
         unified: around.unified,
+        inner: inner(config, job, around),
+    }
+}
+
+/// What the job of a sandbox is confined by once that stands.
+pub(crate) fn inner(config: &Config, job: &Job, around: &Surroundings<'_>) -> Inner {
+    let limits = config.limits();
+    let home = home(config);
+    Inner {
         proxy: config.network().allowed().is_some(),
         profile: config.profile(),
         landlock: around.system.landlock,
@@ -74,6 +79,20 @@ pub(super) fn plan(config: &Config, job: &Job, around: &Surroundings<'_>) -> Spe
             processors: processors::worth(limits.cpu),
         },
         command: command(config, job, around, home),
+    }
+}
+
+/// The home directory of a sandbox.
+pub(crate) fn home(config: &Config) -> &Path {
+    config.home().unwrap_or(Path::new("/home/fluffy"))
+}
+
+/// How much of the scratch space there is.
+pub(crate) fn scratch(config: &Config) -> Scratch {
+    let limits = config.limits();
+    Scratch {
+        bytes: limits.disk.bytes().min(limits.memory.bytes()),
+        files: limits.files.saturating_add(OWN_FILES),
     }
 }
 

@@ -1,91 +1,50 @@
-//! One sandbox, seen from the kernel: made, started, waited for, taken away.
+//! One sandbox of namespaces, seen from the kernel: how it is set up and taken away.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::Duration;
+use std::sync::Arc;
 
 use rustix::fs::{FileType, Gid, Mode, OFlags, Uid, open};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Signal, pidfd_send_signal};
 
 use crate::config::Config;
-use crate::job::{Captured, Input, Job, Outcome, Output, Watcher};
+use crate::job::{Input, Job, Output, Watcher};
+use crate::life::{Lived, Make};
 use crate::limits::Limits;
-use crate::runtime::{Inspection, RuntimeError, Sandbox, State};
+use crate::runtime::RuntimeError;
 
-use super::cgroup::Group;
+use super::cgroup::{Group, Used};
 use super::control::{self, Message, Order};
-use super::spec::Spec;
+use super::hold::Namespaces;
+use super::spec::Owner;
 use super::supervise::{Feeding, Running, Streams, Supervisor, reap, serve};
-use super::{Shared, lock, outside, why};
+use super::{Shared, outside, why};
 
-/// One sandbox.
-pub(super) struct NativeSandbox {
-    id: String,
+/// What a sandbox of namespaces is made with.
+pub(super) struct NativeMake {
     shared: Arc<Shared>,
     group: Arc<Group>,
-    life: Arc<(Mutex<Life>, Condvar)>,
 }
 
-/// Where a sandbox is in its life, with what it holds there.
-struct Life {
-    state: State,
-    /// Until it is started.
-    plan: Option<(Config, Job)>,
-    /// From its start until it is taken away.
-    running: Option<Arc<Running>>,
-    /// Whether it was to be killed while it was being set up.
-    killed: bool,
-    /// What it had printed when it was taken away.
-    logs: (Captured, Captured),
-    /// What it holds while it runs: volumes are not removed under it.
-    held: Option<Config>,
-    outcome: Option<Result<Outcome, RuntimeError>>,
+/// A sandbox that does not run yet.
+pub(super) fn create(
+    shared: Arc<Shared>,
+    config: Config,
+    job: Job,
+) -> Result<Lived<NativeMake>, RuntimeError> {
+    let id = shared.instance.next_name();
+    // The first process counts, too.
+    let processes = config.limits().processes.saturating_add(1);
+    let group = shared.groups.create(&id, &Limits { processes, ..*config.limits() });
+    let group = group.map_err(io::Error::other);
+    let group = Arc::new(group.map_err(outside("the control group cannot be made"))?);
+    Ok(Lived::new(id, NativeMake { shared, group }, config, job))
 }
 
-impl Life {
-    fn kill(&mut self) {
-        match &self.running {
-            Some(running) => running.kill(),
-            // While it is set up there is nothing to kill yet, and there will be.
-            None => self.killed |= self.state == State::Creating && self.plan.is_none(),
-        }
-    }
-}
-
-impl NativeSandbox {
-    pub(super) fn new(shared: Arc<Shared>, config: Config, job: Job) -> Result<Self, RuntimeError> {
-        let id = shared.instance.next_name();
-        // The first process counts, too.
-        let processes = config.limits().processes.saturating_add(1);
-        let group = shared.groups.create(&id, &Limits { processes, ..*config.limits() });
-        let group = group.map_err(io::Error::other);
-        let group = Arc::new(group.map_err(outside("the control group cannot be made"))?);
-        let life = Life {
-            state: State::Creating,
-            plan: Some((config, job)),
-            running: None,
-            killed: false,
-            logs: <(Captured, Captured)>::default(),
-            held: None,
-            outcome: None,
-        };
-        Ok(Self { id, shared, group, life: Arc::new((Mutex::new(life), Condvar::new())) })
-    }
-
-    fn life(&self) -> MutexGuard<'_, Life> {
-        lock(&self.life.0)
-    }
-
-    fn running(&self) -> Option<Arc<Running>> {
-        self.life().running.clone()
-    }
-
-    /// Sets it up and starts the job.
+impl Make for NativeMake {
     fn begin(
         &self,
         config: &Config,
@@ -99,10 +58,10 @@ impl NativeSandbox {
         if config.volume().is_some_and(|volume| !volume.serve()) {
             return Err(lost("a volume serves one sandbox only"));
         }
-        own_volume(config, &spec)?;
+        own_volume(config, spec.owner)?;
         let program = job.program.to_string_lossy().into_owned();
         let (stdio, streams) = streams(job)?;
-        own_pipes(&stdio, &streams, &spec)?;
+        own_pipes(&stdio, &streams, spec.owner)?;
         let mut fds: Vec<OwnedFd> = stdio.into();
         if spec.shows_owners() {
             let owners = self.shared.owners.as_ref().map(|owners| owners.try_clone());
@@ -114,7 +73,8 @@ impl NativeSandbox {
         let socket = socket.map_err(outside("`sandbox-init` cannot be told what to do"))?;
         let stood = stand(&self.shared, &socket)?;
         let (first, volume, listeners) = stood.split();
-        let running = Running::new(first, socket, Arc::clone(&self.group));
+        let hold = Namespaces::new(first, Arc::clone(&self.group));
+        let running = Running::new(Box::new(hold), socket);
         let running = Arc::new(running.map_err(outside("the sandbox cannot be watched"))?);
         fill_volume(config, volume)?;
         Ok(Supervisor {
@@ -129,153 +89,13 @@ impl NativeSandbox {
         })
     }
 
-    /// Starts the job; whoever called has to watch it.
-    fn set_running(&self, watcher: Arc<dyn Watcher>) -> Result<Supervisor, RuntimeError> {
-        let mut life = self.life();
-        let state = life.state;
-        let (config, job) = life.plan.take().ok_or(RuntimeError::State(state))?;
-        drop(life);
-        let begun = self.begin(&config, job, watcher);
-        let mut life = self.life();
-        if life.state == State::Destroyed {
-            // It was taken away meanwhile: what was begun ends with its last owner.
-            drop(life);
-            drop(begun);
-            self.remove();
-            return Err(RuntimeError::State(State::Destroyed));
-        }
-        let supervisor = begun.inspect_err(|_| life.state = State::Failed)?;
-        life.state = State::Running;
-        life.running = Some(Arc::clone(&supervisor.running));
-        life.held = Some(config);
-        if life.killed {
-            supervisor.running.kill();
-        }
-        Ok(supervisor)
-    }
-}
-
-/// Watches a job to its end, and has everybody know of it.
-fn watch_to_end((life, ended): &(Mutex<Life>, Condvar), supervisor: Supervisor) {
-    let outcome = supervisor.watch();
-    let mut life = lock(life);
-    life.state = if outcome.is_ok() { State::Cleanup } else { State::Failed };
-    life.outcome = Some(outcome);
-    ended.notify_all();
-}
-
-impl Sandbox for NativeSandbox {
-    fn id(&self) -> &str {
-        &self.id
-    }
-
-    fn start(&self, watcher: Arc<dyn Watcher>) -> Result<(), RuntimeError> {
-        let supervisor = self.set_running(watcher)?;
-        let (life, running) = (Arc::clone(&self.life), Arc::clone(&supervisor.running));
-        let watched = thread::Builder::new().name(self.id.clone()).spawn(move || {
-            watch_to_end(&life, supervisor);
-        });
-        if let Err(error) = watched {
-            running.kill();
-            self.life().state = State::Failed;
-            self.life.1.notify_all();
-            return Err(outside("no thread can be started")(error));
-        }
-        Ok(())
-    }
-
-    /// On the calling thread, which has nothing else to do: no other one has to be started and woken.
-    fn run(&self, watcher: Arc<dyn Watcher>) -> Result<Outcome, RuntimeError> {
-        let supervisor = self.set_running(watcher)?;
-        watch_to_end(&self.life, supervisor);
-        self.wait()
-    }
-
-    fn wait(&self) -> Result<Outcome, RuntimeError> {
-        let mut life = self.life();
-        loop {
-            let state = life.state;
-            match life.outcome.take() {
-                Some(Ok(outcome)) => {
-                    life.outcome = Some(Ok(outcome.clone()));
-                    return Ok(outcome);
-                }
-                Some(Err(error)) => return Err(error),
-                None if matches!(state, State::Running | State::Stopping) => {
-                    life = self.life.1.wait(life).unwrap_or_else(PoisonError::into_inner);
-                }
-                None => return Err(RuntimeError::State(state)),
-            }
-        }
-    }
-
-    fn stop(&self, grace: Duration) {
-        let mut life = self.life();
-        if let (State::Running, Some(running)) = (life.state, life.running.clone()) {
-            life.state = State::Stopping;
-            drop(life);
-            running.stop(grace);
-        }
-    }
-
-    fn kill(&self) {
-        self.life().kill();
-    }
-
-    fn pause(&self) -> Result<(), RuntimeError> {
-        let state = self.life().state;
-        let running = self.running().filter(|_| state == State::Running);
-        let running = running.ok_or(RuntimeError::State(state))?;
-        running.pause().map_err(outside("the sandbox cannot be paused"))
-    }
-
-    fn resume(&self) -> Result<(), RuntimeError> {
-        let state = self.life().state;
-        let running = self.running().ok_or(RuntimeError::State(state))?;
-        running.resume().map_err(outside("the sandbox cannot be resumed"))
-    }
-
-    fn inspect(&self) -> Inspection {
-        let (state, running) = {
-            let life = self.life();
-            (life.state, life.running.clone())
-        };
-        let usage = self.group.usage();
-        Inspection {
-            state,
-            paused: running.as_ref().is_some_and(|running| running.is_paused()),
-            pid: running.filter(|_| state == State::Running).map(|running| running.pid()),
-            processes: usage.processes,
-            memory: usage.memory,
-        }
-    }
-
-    fn logs(&self) -> (Captured, Captured) {
-        let life = self.life();
-        life.running.as_ref().map_or_else(|| life.logs.clone(), |running| running.logs())
+    fn used(&self) -> Used {
+        self.group.usage()
     }
 
     fn remove(&self) {
-        self.kill();
-        let mut life = self.life();
-        while matches!(life.state, State::Running | State::Stopping) {
-            life = self.life.1.wait(life).unwrap_or_else(PoisonError::into_inner);
-        }
-        life.state = State::Destroyed;
-        life.plan = None;
-        life.held = None;
-        if let Some(running) = life.running.take() {
-            life.logs = running.logs();
-        }
-        drop(life);
         // What cannot be removed now is swept up with the next start.
         let _left = self.group.remove();
-    }
-}
-
-impl Drop for NativeSandbox {
-    fn drop(&mut self) {
-        self.remove();
     }
 }
 
@@ -335,7 +155,7 @@ fn stand(shared: &Shared, socket: &UnixStream) -> Result<Stood, RuntimeError> {
 }
 
 /// The job's three streams and our ends of them.
-fn streams(job: Job) -> Result<([OwnedFd; 3], Streams), RuntimeError> {
+pub(crate) fn streams(job: Job) -> Result<([OwnedFd; 3], Streams), RuntimeError> {
     let pipe = || {
         pipe_with(PipeFlags::CLOEXEC)
             .map_err(|error| outside("a pipe cannot be made")(error.into()))
@@ -385,11 +205,15 @@ fn pipe_or_socket(fd: OwnedFd) -> Result<OwnedFd, RuntimeError> {
 
 /// Gives the pipes that were made for the job to the user that stands behind the sandbox, who could not open
 /// `/dev/stdout` and its like otherwise. What the caller handed over stays the caller's.
-fn own_pipes(stdio: &[OwnedFd; 3], ours: &Streams, spec: &Spec) -> Result<(), RuntimeError> {
-    if !spec.owner.privileged {
+pub(crate) fn own_pipes(
+    stdio: &[OwnedFd; 3],
+    ours: &Streams,
+    owner: Owner,
+) -> Result<(), RuntimeError> {
+    if !owner.privileged {
         return Ok(());
     }
-    let (uid, gid) = (Uid::from_raw(spec.owner.uid), Gid::from_raw(spec.owner.gid));
+    let (uid, gid) = (Uid::from_raw(owner.uid), Gid::from_raw(owner.gid));
     let made = [ours.feeding.is_some(), ours.out.is_some(), ours.err.is_some()];
     for (end, _) in stdio.iter().zip(made).filter(|(_, made)| *made) {
         rustix::fs::fchown(end, Some(uid), Some(gid))
@@ -399,10 +223,10 @@ fn own_pipes(stdio: &[OwnedFd; 3], ours: &Streams, spec: &Spec) -> Result<(), Ru
 }
 
 /// Gives a volume on disk to the user that stands behind the sandbox.
-fn own_volume(config: &Config, spec: &Spec) -> Result<(), RuntimeError> {
+pub(crate) fn own_volume(config: &Config, owner: Owner) -> Result<(), RuntimeError> {
     let directory = config.volume().and_then(|volume| volume.directory());
-    let Some(directory) = directory.filter(|_| spec.owner.privileged) else { return Ok(()) };
-    let (uid, gid) = (Uid::from_raw(spec.owner.uid), Gid::from_raw(spec.owner.gid));
+    let Some(directory) = directory.filter(|_| owner.privileged) else { return Ok(()) };
+    let (uid, gid) = (Uid::from_raw(owner.uid), Gid::from_raw(owner.gid));
     for name in ["", "upper", "work"] {
         rustix::fs::chown(directory.join(name), Some(uid), Some(gid))
             .map_err(|error| outside("a volume cannot be given to the sandbox")(error.into()))?;
@@ -410,7 +234,7 @@ fn own_volume(config: &Config, spec: &Spec) -> Result<(), RuntimeError> {
     Ok(())
 }
 
-fn fill_volume(config: &Config, made: Option<OwnedFd>) -> Result<(), RuntimeError> {
+pub(crate) fn fill_volume(config: &Config, made: Option<OwnedFd>) -> Result<(), RuntimeError> {
     let Some(volume) = config.volume() else { return Ok(()) };
     let content = match (made, volume.directory()) {
         (Some(made), None) => made,
@@ -425,41 +249,12 @@ fn fill_volume(config: &Config, made: Option<OwnedFd>) -> Result<(), RuntimeErro
 }
 
 /// The directory whose size has to be watched.
-fn on_disk(config: &Config) -> Result<Option<OwnedFd>, RuntimeError> {
+pub(crate) fn on_disk(config: &Config) -> Result<Option<OwnedFd>, RuntimeError> {
     let disk = config.volume().filter(|volume| volume.directory().is_some());
     let content = disk.and_then(|volume| volume.content().map(|fd| fd.try_clone_to_owned()));
     content.transpose().map_err(outside("a descriptor cannot be copied"))
 }
 
-fn lost(what: &'static str) -> RuntimeError {
+pub(crate) fn lost(what: &'static str) -> RuntimeError {
     RuntimeError::Io { what, source: io::ErrorKind::Other.into() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::template::Template;
-
-    fn life(plan: Option<(Config, Job)>) -> Life {
-        Life {
-            state: State::Creating,
-            plan,
-            running: None,
-            killed: false,
-            logs: <(Captured, Captured)>::default(),
-            held: None,
-            outcome: None,
-        }
-    }
-
-    #[test]
-    fn what_is_killed_while_it_is_set_up_does_not_get_away() {
-        let mut being_set_up = life(None);
-        being_set_up.kill();
-        assert!(being_set_up.killed);
-        // Before that there is nothing that could be killed.
-        let mut waiting = life(Some((Config::of(Template::CodeExecutor), Job::new("true"))));
-        waiting.kill();
-        assert!(!waiting.killed);
-    }
 }

@@ -15,59 +15,66 @@ use crate::profile::Profile;
 
 /// A sandbox and its command.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Spec {
+pub(crate) struct Spec {
     /// The user and group of the host that stand behind the sandbox's own.
-    pub(super) owner: Owner,
+    pub(crate) owner: Owner,
     /// How large the one file system in memory is that holds the root, `/tmp` and the home.
-    pub(super) scratch: Scratch,
+    pub(crate) scratch: Scratch,
     /// What the root is furnished with, in order: what holds others comes before them.
-    pub(super) furniture: Vec<Furniture>,
+    pub(crate) furniture: Vec<Furniture>,
     /// The workspace, or the parts of it that are seen: what holds others comes before them.
-    pub(super) spaces: Vec<Space>,
+    pub(crate) spaces: Vec<Space>,
     /// Whether the directory of a control group of version 2 comes along, to be born into.
-    pub(super) unified: bool,
+    pub(crate) unified: bool,
+    /// What the job is confined by once all of that stands.
+    pub(crate) inner: Inner,
+}
+
+/// What a job is confined by in a sandbox that stands, whoever built it; and its command.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Inner {
     /// Whether listeners for the proxy are made.
-    pub(super) proxy: bool,
-    pub(super) profile: Profile,
+    pub(crate) proxy: bool,
+    pub(crate) profile: Profile,
     /// Whether this machine has Landlock; then a sandbox without it is a failure.
-    pub(super) landlock: bool,
+    pub(crate) landlock: bool,
     /// The namespaces of the kernel, as `/proc/self/ns` names them: the job must be in none of them.
-    pub(super) outside: Vec<(String, Bytes)>,
+    pub(crate) outside: Vec<(String, Bytes)>,
     /// Where Landlock lets the job write.
-    pub(super) writable: Vec<Bytes>,
-    pub(super) rlimits: Rlimits,
-    pub(super) command: Command,
+    pub(crate) writable: Vec<Bytes>,
+    pub(crate) rlimits: Rlimits,
+    pub(crate) command: Command,
 }
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(super) struct Owner {
-    pub(super) uid: u32,
-    pub(super) gid: u32,
+pub(crate) struct Owner {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
     /// Whether the maps are written by root, who may choose; and mounts taken by root, who sees all.
-    pub(super) privileged: bool,
+    pub(crate) privileged: bool,
 }
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(super) struct Scratch {
-    pub(super) bytes: u64,
-    pub(super) files: u64,
+pub(crate) struct Scratch {
+    pub(crate) bytes: u64,
+    pub(crate) files: u64,
 }
 
 /// A path of the host, shown read-only at a path of the sandbox. Paths of the sandbox are relative to its
 /// root, without a leading slash.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Bind {
-    pub(super) from: Bytes,
-    pub(super) to: Bytes,
-    pub(super) kind: Kind,
+pub(crate) struct Bind {
+    pub(crate) from: Bytes,
+    pub(crate) to: Bytes,
+    pub(crate) kind: Kind,
     /// Whether what is mounted below comes along.
-    pub(super) deep: bool,
+    pub(crate) deep: bool,
     /// Whether the host's root is shown as the sandbox's user.
-    pub(super) owners: bool,
+    pub(crate) owners: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Directory,
     File,
     /// A device node: the one kind of mount where devices work.
@@ -76,7 +83,7 @@ pub(super) enum Kind {
 
 /// Something made in the root before it becomes read-only.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) enum Furniture {
+pub(crate) enum Furniture {
     /// A directory.
     Directory(Bytes),
     /// A file with these bytes.
@@ -95,23 +102,23 @@ pub(super) enum Furniture {
 
 /// A part of the processes' directory that concerns the host.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Masked {
-    pub(super) name: Bytes,
-    pub(super) directory: bool,
+pub(crate) struct Masked {
+    pub(crate) name: Bytes,
+    pub(crate) directory: bool,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Space {
-    pub(super) at: Bytes,
+pub(crate) struct Space {
+    pub(crate) at: Bytes,
     /// The folder of the layers that it is; empty where it is all of them.
-    pub(super) within: Bytes,
+    pub(crate) within: Bytes,
     /// Lowest first.
-    pub(super) layers: Vec<Bind>,
-    pub(super) changes: SpaceChanges,
+    pub(crate) layers: Vec<Bind>,
+    pub(crate) changes: SpaceChanges,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) enum SpaceChanges {
+pub(crate) enum SpaceChanges {
     Refused,
     /// A writable `/output`.
     Output(Upper),
@@ -121,7 +128,7 @@ pub(super) enum SpaceChanges {
 
 /// Where changes lie.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) enum Upper {
+pub(crate) enum Upper {
     /// In the scratch space.
     Memory,
     /// In a directory of the host's, which holds `upper` and `work`.
@@ -129,33 +136,33 @@ pub(super) enum Upper {
 }
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(super) struct Rlimits {
-    pub(super) open_files: u64,
-    pub(super) file_bytes: u64,
+pub(crate) struct Rlimits {
+    pub(crate) open_files: u64,
+    pub(crate) file_bytes: u64,
     /// Only where no control group limits them.
-    pub(super) processes: Option<u64>,
+    pub(crate) processes: Option<u64>,
     /// Memory per process; only where no control group limits all of them together.
-    pub(super) data: Option<u64>,
+    pub(crate) data: Option<u64>,
     /// How many processors the job sees.
-    pub(super) processors: usize,
+    pub(crate) processors: usize,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Command {
-    pub(super) program: Bytes,
-    pub(super) args: Vec<Bytes>,
+pub(crate) struct Command {
+    pub(crate) program: Bytes,
+    pub(crate) args: Vec<Bytes>,
     /// Whether it is a guest of this program, which need not be executed if it is known here.
-    pub(super) guest: bool,
+    pub(crate) guest: bool,
     /// `NAME=value`.
-    pub(super) env: Vec<Bytes>,
+    pub(crate) env: Vec<Bytes>,
     /// The directories that a program without slash is looked for in.
-    pub(super) path: Vec<Bytes>,
-    pub(super) cwd: Bytes,
+    pub(crate) path: Vec<Bytes>,
+    pub(crate) cwd: Bytes,
 }
 
 impl Spec {
     /// Whether something shows the host's root as the sandbox's user.
-    pub(super) fn shows_owners(&self) -> bool {
+    pub(crate) fn shows_owners(&self) -> bool {
         let shown = self.furniture.iter().filter_map(|piece| match piece {
             Furniture::Shown(bind) => Some(bind),
             _ => None,
@@ -167,7 +174,7 @@ impl Spec {
 
 impl Space {
     /// The directory of the host's that takes changes, if they go to disk.
-    pub(super) fn disk(&self) -> Option<&Path> {
+    pub(crate) fn disk(&self) -> Option<&Path> {
         match &self.changes {
             SpaceChanges::Output(Upper::Disk(path)) | SpaceChanges::Overlay(Upper::Disk(path)) => {
                 Some(path.as_path())
@@ -179,14 +186,14 @@ impl Space {
 
 /// Bytes of the operating system's: a path, an argument. Text in JSON where they are UTF-8.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Bytes(pub(super) OsString);
+pub(crate) struct Bytes(pub(crate) OsString);
 
 impl Bytes {
-    pub(super) fn as_path(&self) -> &Path {
+    pub(crate) fn as_path(&self) -> &Path {
         Path::new(&self.0)
     }
 
-    pub(super) fn as_bytes(&self) -> &[u8] {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
+use rustix::process::{Signal, WaitId, WaitIdOptions, waitid};
 
 use crate::config::Config;
 use crate::job::{Captured, End, Limit, Outcome, Stream, Usage, Watcher};
@@ -18,8 +18,9 @@ use crate::limits::Limits;
 use crate::proxy::{Listener, Options, Proxy, Sink};
 use crate::runtime::{Failure, RuntimeError};
 
-use super::cgroup::{Group, Part};
+use super::cgroup::Used;
 use super::control::{self, Message};
+use super::hold::Hold;
 use super::{disk, lock};
 
 /// How often a volume on disk is looked at.
@@ -29,11 +30,9 @@ const LOOK: Duration = Duration::from_millis(100);
 const CHUNK: usize = 64 << 10;
 
 /// A sandbox that runs, as the kernel's other threads reach it.
-pub(super) struct Running {
-    pid: u32,
-    pidfd: OwnedFd,
+pub(crate) struct Running {
+    hold: Box<dyn Hold>,
     control: UnixStream,
-    group: Arc<Group>,
     /// Wakes the thread that watches.
     wake: OwnedFd,
     told: Mutex<Told>,
@@ -53,33 +52,33 @@ struct Told {
 }
 
 /// Our ends of a job's streams.
-pub(super) struct Streams {
-    pub(super) feeding: Option<Feeding>,
-    pub(super) out: Option<File>,
-    pub(super) err: Option<File>,
+pub(crate) struct Streams {
+    pub(crate) feeding: Option<Feeding>,
+    pub(crate) out: Option<File>,
+    pub(crate) err: Option<File>,
 }
 
 /// Bytes on their way to a job's standard input.
-pub(super) struct Feeding {
+pub(crate) struct Feeding {
     to: File,
     bytes: Vec<u8>,
     sent: usize,
 }
 
 /// The thread that watches a sandbox.
-pub(super) struct Supervisor {
-    pub(super) running: Arc<Running>,
-    pub(super) streams: Streams,
-    pub(super) program: String,
-    pub(super) limits: Limits,
+pub(crate) struct Supervisor {
+    pub(crate) running: Arc<Running>,
+    pub(crate) streams: Streams,
+    pub(crate) program: String,
+    pub(crate) limits: Limits,
     /// The volume, if it is on disk.
-    pub(super) disk: Option<OwnedFd>,
-    pub(super) proxy: Option<Proxy>,
-    pub(super) watcher: Arc<dyn Watcher>,
+    pub(crate) disk: Option<OwnedFd>,
+    pub(crate) proxy: Option<Proxy>,
+    pub(crate) watcher: Arc<dyn Watcher>,
 }
 
 /// Answers at the sandbox's listeners, if it has any.
-pub(super) fn serve(
+pub(crate) fn serve(
     config: &Config,
     listeners: Vec<OwnedFd>,
     watcher: &Arc<dyn Watcher>,
@@ -94,30 +93,18 @@ pub(super) fn serve(
 }
 
 impl Running {
-    /// A first process, by number and handle, with the socket it listens to and its group.
-    pub(super) fn new(
-        (pid, pidfd): (u32, OwnedFd),
-        control: UnixStream,
-        group: Arc<Group>,
-    ) -> io::Result<Self> {
+    /// A sandbox by what holds it, with the socket that its first process listens to.
+    pub(crate) fn new(hold: Box<dyn Hold>, control: UnixStream) -> io::Result<Self> {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self {
-            pid,
-            pidfd,
-            control,
-            group,
-            wake,
-            told: Mutex::default(),
-            logs: Mutex::default(),
-        })
+        Ok(Self { hold, control, wake, told: Mutex::default(), logs: Mutex::default() })
     }
 
-    pub(super) fn kill(&self) {
+    pub(crate) fn kill(&self) {
         lock(&self.told).stopped = true;
         self.end();
     }
 
-    pub(super) fn stop(&self, grace: Duration) {
+    pub(crate) fn stop(&self, grace: Duration) {
         let mut told = lock(&self.told);
         told.stopped = true;
         told.kill_at = now().checked_add(grace);
@@ -128,7 +115,7 @@ impl Running {
         self.wake();
     }
 
-    pub(super) fn pause(&self) -> io::Result<()> {
+    pub(crate) fn pause(&self) -> io::Result<()> {
         let mut told = lock(&self.told);
         if told.ending {
             // What is frozen does not die.
@@ -137,8 +124,8 @@ impl Running {
         if told.paused_at.is_some() {
             return Ok(());
         }
-        if self.group.has(Part::Freezer) {
-            self.group.freeze().map_err(io::Error::other)?;
+        if self.hold.freezes() {
+            self.hold.freeze()?;
         } else {
             self.signal(Signal::STOP);
         }
@@ -148,11 +135,11 @@ impl Running {
         Ok(())
     }
 
-    pub(super) fn resume(&self) -> io::Result<()> {
+    pub(crate) fn resume(&self) -> io::Result<()> {
         let mut told = lock(&self.told);
         let Some(since) = told.paused_at else { return Ok(()) };
-        if self.group.has(Part::Freezer) {
-            self.group.thaw().map_err(io::Error::other)?;
+        if self.hold.freezes() {
+            self.hold.thaw()?;
         } else {
             self.signal(Signal::CONT);
         }
@@ -163,15 +150,15 @@ impl Running {
         Ok(())
     }
 
-    pub(super) fn pid(&self) -> u32 {
-        self.pid
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.hold.pid()
     }
 
-    pub(super) fn is_paused(&self) -> bool {
+    pub(crate) fn is_paused(&self) -> bool {
         lock(&self.told).paused_at.is_some()
     }
 
-    pub(super) fn logs(&self) -> (Captured, Captured) {
+    pub(crate) fn logs(&self) -> (Captured, Captured) {
         lock(&self.logs).clone()
     }
 
@@ -184,11 +171,10 @@ impl Running {
             told.paused_for += now().duration_since(since);
         }
         drop(told);
-        // It may have ended by itself.
-        let _gone = pidfd_send_signal(&self.pidfd, Signal::KILL);
-        if paused.is_some() && self.group.has(Part::Freezer) {
+        self.hold.kill();
+        if paused.is_some() && self.hold.freezes() {
             // What is frozen does not die.
-            let _thawed = self.group.thaw();
+            let _thawed = self.hold.thaw();
         }
     }
 
@@ -209,13 +195,13 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         // Nothing outlives the last who knows of it. Both find nothing if it was watched to its end.
-        let _gone = pidfd_send_signal(&self.pidfd, Signal::KILL);
-        reap(&self.pidfd);
+        self.hold.kill();
+        self.hold.reap();
     }
 }
 
 impl Feeding {
-    pub(super) fn new(to: OwnedFd, bytes: Vec<u8>) -> io::Result<Self> {
+    pub(crate) fn new(to: OwnedFd, bytes: Vec<u8>) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&to, true)?;
         Ok(Self { to: File::from(to), bytes, sent: 0 })
     }
@@ -242,6 +228,8 @@ struct Seen {
     /// Why we ended it.
     limit: Option<Limit>,
     ended: Option<(Option<i32>, Option<i32>, u64)>,
+    /// What it had used when it ended by itself, where that cannot be known later.
+    used: Option<Used>,
     failed: Option<RuntimeError>,
     weighed_at: Option<Instant>,
     /// Free space of the volume's file system when it was last weighed.
@@ -250,7 +238,7 @@ struct Seen {
 
 impl Supervisor {
     /// Watches to the end.
-    pub(super) fn watch(mut self) -> Result<Outcome, RuntimeError> {
+    pub(crate) fn watch(mut self) -> Result<Outcome, RuntimeError> {
         let begin = now();
         let mut seen = Seen::default();
         let mut told_all = false;
@@ -272,14 +260,19 @@ impl Supervisor {
             if happened.woken {
                 let _empty = rustix::io::read(&self.running.wake, &mut [0; 8]);
             }
-            if happened.ended {
+            if happened.ended || (told_all && self.running.hold.end().is_none()) {
                 break;
             }
         }
         while self.listen(&mut seen) {}
+        self.running.hold.reap();
+        if seen.limit.is_none() {
+            // What was written since somebody last looked, whatever became of the rest of the disk meanwhile.
+            seen.free = None;
+            self.weigh(&mut seen);
+        }
         self.drain(Stream::Out, &mut seen);
         self.drain(Stream::Err, &mut seen);
-        reap(&self.running.pidfd);
         drop(self.proxy.take());
         self.conclude(begin, seen)
     }
@@ -335,9 +328,12 @@ impl Supervisor {
     /// Waits until something happens.
     fn wait(&self, timeout: Option<Duration>, told_all: bool) -> Happened {
         let (input, output) = (PollFlags::IN, PollFlags::OUT);
-        let mut fds =
-            vec![PollFd::new(&self.running.pidfd, input), PollFd::new(&self.running.wake, input)];
-        let mut kinds = vec![Kind::Ended, Kind::Woken];
+        let mut fds = vec![PollFd::new(&self.running.wake, input)];
+        let mut kinds = vec![Kind::Woken];
+        if let Some(end) = self.running.hold.end() {
+            fds.push(PollFd::from_borrowed_fd(end, input));
+            kinds.push(Kind::Ended);
+        }
         if !told_all {
             fds.push(PollFd::new(&self.running.control, input));
             kinds.push(Kind::Message);
@@ -373,6 +369,7 @@ impl Supervisor {
         match control::receive(&self.running.control) {
             Ok(Some((Message::Ended { code, signal, cpu_us }, _))) => {
                 seen.ended = Some((code, signal, cpu_us));
+                seen.used = self.running.hold.let_go();
                 true
             }
             Ok(Some((Message::NoProgram { errno }, _))) => {
@@ -439,14 +436,14 @@ impl Supervisor {
     }
 
     fn conclude(self, begin: Instant, seen: Seen) -> Result<Outcome, RuntimeError> {
-        let Seen { limit, ended, failed, .. } = seen;
+        let Seen { limit, ended, failed, used, .. } = seen;
         if let Some(error) = failed {
             return Err(error);
         }
         let told = lock(&self.running.told);
         let (stopped, paused_for) = (told.stopped, told.paused_for);
         drop(told);
-        let used = self.running.group.usage();
+        let used = used.unwrap_or_else(|| self.running.hold.used());
         let (code, signal, cpu_us) = ended.unwrap_or_default();
         let some = |count: Option<u64>| count.is_some_and(|count| count > 0);
         let mut reached: Vec<Limit> = limit.into_iter().collect();
@@ -510,7 +507,7 @@ impl Happened {
 }
 
 /// Waits for a first process, whose end means the end of all.
-pub(super) fn reap(pidfd: &OwnedFd) {
+pub(crate) fn reap(pidfd: &OwnedFd) {
     while let Err(rustix::io::Errno::INTR) =
         waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED)
     {}

@@ -59,22 +59,22 @@ const NAMESPACES: [&str; 7] = ["cgroup", "ipc", "mnt", "net", "pid", "user", "ut
 
 /// What this machine is.
 #[derive(Debug)]
-pub(super) struct System {
+pub(crate) struct System {
     /// The parts of the host that every sandbox shows.
-    pub(super) shown: Vec<Furniture>,
-    pub(super) landlock: bool,
-    pub(super) outside: Vec<(String, Bytes)>,
-    pub(super) uid: u32,
-    pub(super) gid: u32,
+    pub(crate) shown: Vec<Furniture>,
+    pub(crate) landlock: bool,
+    pub(crate) outside: Vec<(String, Bytes)>,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
     /// Whether this process is the machine's root, who may stand in for anybody.
-    pub(super) is_root: bool,
+    pub(crate) is_root: bool,
     /// Whether it is root's user with nobody else to stand in for: in a namespace that maps root alone.
-    pub(super) is_root_alone: bool,
+    pub(crate) is_root_alone: bool,
 }
 
 impl System {
     /// Looks around.
-    pub(super) fn find() -> io::Result<Self> {
+    pub(crate) fn find() -> io::Result<Self> {
         let mut shown = Vec::new();
         for path in SYSTEM.into_iter().map(Path::new) {
             shown.extend(system_part(path));
@@ -110,7 +110,7 @@ impl System {
 
     /// Who stands behind a sandbox that works on this directory: the kernel's own user; where that is root,
     /// the owner of the directory; where that is root, too, nobody who exists.
-    pub(super) fn owner(&self, directory: Option<&Path>) -> Owner {
+    pub(crate) fn owner(&self, directory: Option<&Path>) -> Owner {
         if !self.is_root {
             return Owner { uid: self.uid, gid: self.gid, privileged: false };
         }
@@ -124,7 +124,7 @@ impl System {
 }
 
 /// Who stands behind a user of this namespace in the one outside.
-pub(super) fn outside_id(map: &str, id: u32) -> Option<u32> {
+pub(crate) fn outside_id(map: &str, id: u32) -> Option<u32> {
     map.lines().find_map(|line| {
         let mut numbers = line.split_ascii_whitespace().map_while(|word| word.parse::<u32>().ok());
         let (inside, outside, count) = (numbers.next()?, numbers.next()?, numbers.next()?);
@@ -134,12 +134,12 @@ pub(super) fn outside_id(map: &str, id: u32) -> Option<u32> {
 }
 
 /// The owner whose files are shown as the reserved user's.
-pub(super) fn reserved() -> Owner {
+pub(crate) fn reserved() -> Owner {
     Owner { uid: RESERVED, gid: RESERVED, privileged: true }
 }
 
 /// The made-up settings.
-pub(super) fn invented(home: &Path) -> impl Iterator<Item = Furniture> {
+pub(crate) fn invented(home: &Path) -> impl Iterator<Item = Furniture> {
     let home = home.display().to_string();
     INVENTED.into_iter().map(move |(path, text)| {
         Furniture::File(Bytes::from(path), Bytes::from(&text.replace("HOME", &home)))
@@ -147,13 +147,13 @@ pub(super) fn invented(home: &Path) -> impl Iterator<Item = Furniture> {
 }
 
 /// A bind at the same place.
-pub(super) fn bind(path: &Path, kind: Kind) -> Bind {
+pub(crate) fn bind(path: &Path, kind: Kind) -> Bind {
     let deep = kind == Kind::Directory;
     Bind { from: Bytes::from(path), to: Bytes::from(inside(path)), kind, deep, owners: false }
 }
 
 /// A path of the sandbox, relative to its root.
-pub(super) fn inside(path: &Path) -> &Path {
+pub(crate) fn inside(path: &Path) -> &Path {
     path.strip_prefix("/").unwrap_or(path)
 }
 

@@ -4,6 +4,9 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
+use fluffy_sandbox::EngineKind;
+use fluffy_testkit::engines::{is_there, socket};
+
 use crate::listen::Ear;
 use crate::scene::{Scene, User};
 use crate::spec::{Control, Drive, Report, Seen};
@@ -21,6 +24,10 @@ pub(crate) struct Case {
     steals: bool,
     silent: bool,
     prepare: Vec<fn(&Scene, User)>,
+    /// What an engine's sandbox answers where that is another way to say no.
+    on_engines: Vec<(&'static str, &'static str)>,
+    /// How an engine's sandbox ends it, where it does not come to report there.
+    ends_on_engines: Option<&'static str>,
     inside: Vec<Judge<Scene>>,
     outside: Vec<Judge<Scene>>,
 }
@@ -37,6 +44,8 @@ pub(crate) fn attack(name: &str) -> Case {
         steals: false,
         silent: false,
         prepare: Vec::new(),
+        on_engines: Vec::new(),
+        ends_on_engines: None,
         inside: Vec::new(),
         outside: Vec::new(),
     }
@@ -57,6 +66,18 @@ impl Case {
         control: &'static str,
     ) -> Self {
         self.rows.push((what, inside, control));
+        self
+    }
+
+    /// The answer where an engine makes the sandbox, if it is another one.
+    pub(crate) fn on_engines(mut self, what: &'static str, answer: &'static str) -> Self {
+        self.on_engines.push((what, answer));
+        self
+    }
+
+    /// It ends like this where an engine makes the sandbox, before it comes to report.
+    pub(crate) fn ends_on_engines(mut self, end: &'static str) -> Self {
+        self.ends_on_engines = Some(end);
         self
     }
 
@@ -136,6 +157,16 @@ impl Case {
                 self.check_sandbox(*user, Around::Confined);
             }
         }
+        self.check_engines();
+    }
+
+    /// The same in a sandbox that an engine makes, for somebody without any right.
+    fn check_engines(&self) {
+        for kind in EngineKind::ALL {
+            if is_there(kind) {
+                self.check_sandbox(User::ordinary(), Around::Engine(kind));
+            }
+        }
     }
 
     fn scene(&self, user: User) -> Scene {
@@ -151,12 +182,27 @@ impl Case {
         let ears = self.ears(&scene);
         let (before, host, clock) = (scene.digest(), Host::now(&scene), started());
         let mut victim = Bystander::new(user);
-        let seen = drive_in(&scene, user, &self.drive(&scene, &victim), around);
+        let mut drive = self.drive(&scene, &victim);
+        if let Around::Engine(kind) = around {
+            drive.engine = Some((kind.to_string(), socket(kind)));
+        }
+        let seen = drive_in(&scene, user, &drive, around);
         let context = format!("in the sandbox as {user:?} ({around:?}): {seen:?}");
         assert_eq!(host, Host::now(&scene), "breach: the host has changed, {context}");
         assert_eq!(seen.error, None, "the sandbox did not run, {context}");
-        if !self.silent {
-            let expected = self.rows.iter().map(|(what, inside, _)| (*what, *inside, ""));
+        let ends = self.ends_on_engines.filter(|_| matches!(around, Around::Engine(_)));
+        if let Some(end) = ends {
+            assert_eq!(seen.end, end, "{context}");
+        } else if !self.silent {
+            let other = |what: &str| {
+                let mut others =
+                    self.on_engines.iter().filter(|_| matches!(around, Around::Engine(_)));
+                others.find(|(known, _)| *known == what).map(|(_, answer)| *answer)
+            };
+            let expected = self
+                .rows
+                .iter()
+                .map(|(what, inside, _)| (*what, other(what).unwrap_or(inside), ""));
             compare(&report(&seen, &context), expected, &context);
         }
         assert_eq!(before, scene.digest(), "breach: the scene has changed, {context}");
@@ -310,6 +356,8 @@ enum Around {
     Machine,
     /// The kernel's own confinement.
     Confined,
+    /// Nothing; an engine makes it.
+    Engine(EngineKind),
 }
 
 /// Runs an attack in a sandbox that this user starts.
@@ -319,7 +367,7 @@ pub(crate) fn drive(scene: &Scene, user: User, drive: &Drive) -> Seen {
 
 fn drive_in(scene: &Scene, user: User, drive: &Drive, around: Around) -> Seen {
     let mut child = match around {
-        Around::Machine => start(scene, user, &["drive"]),
+        Around::Machine | Around::Engine(_) => start(scene, user, &["drive"]),
         Around::Confined => start(scene, user, &["confine", &confine(scene)]),
     };
     ask(&mut child, drive);

@@ -155,7 +155,11 @@ fn attack_11_a_descriptor_to_read_cannot_become_one_to_write() {
 
 #[test]
 fn attack_12_devices_are_only_the_harmless_ones() {
-    attack("device-list").row("beyond the harmless", "nothing", "*").check();
+    attack("device-list")
+        .row("beyond the harmless", "nothing", "*")
+        // Queues of messages in a namespace of the container's own.
+        .on_engines("beyond the harmless", "mqueue")
+        .check();
 }
 
 #[test]

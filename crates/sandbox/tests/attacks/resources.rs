@@ -80,6 +80,8 @@ fn attack_88_files_end_at_the_limit() {
         .row("shared", "ENOSPC", "ok")
         .row("project", "ENOSPC|EDQUOT", "ok")
         .sandbox(|drive| drive.limits.disk = Some(4 * MIB))
+        // Every volume of theirs is on disk, where it is watched.
+        .ends_on_engines("ended: the limit of disk space was reached")
         .check();
 }
 
@@ -118,6 +120,7 @@ fn attack_91_the_number_of_files_ends_at_the_limit() {
         .row("shared", "ENOSPC", "ok")
         .row("project", "ENOSPC", "ok")
         .sandbox(|drive| drive.limits.files = Some(200))
+        .ends_on_engines("ended: the limit of disk space was reached")
         .check();
 }
 

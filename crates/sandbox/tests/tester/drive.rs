@@ -9,8 +9,8 @@ use std::sync::mpsc::{Sender, channel};
 
 use fluffy_base::{ByteSize, Span};
 use fluffy_sandbox::{
-    Config, Job, Limits, Native, NativeOptions, Outcome, Runtime as _, RuntimeError, Store, Stream,
-    Template, Volume, Watcher, Workspace,
+    Config, Engine, EngineOptions, ImageChoice, Job, Limits, Native, NativeOptions, Outcome,
+    Runtime, RuntimeError, Store, Stream, Template, Volume, Watcher, Workspace,
 };
 
 use crate::control::{inherited, take_terminal, unruly, waiting};
@@ -46,32 +46,48 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 
 fn attacked(drive: &Drive) -> Result<Seen, RuntimeError> {
     let tester = drive.scene.join("bin/tester");
-    let native = Native::open(NativeOptions {
-        program: tester.clone(),
-        state: drive.scene.join("state/sandboxes"),
-        path: Vec::new(),
-        env: Vec::new(),
-    })?;
+    let runtime = open(drive, &tester)?;
+    let runtime = &*runtime;
     let mut other = None;
     if let Some(attack) = &drive.beside {
-        let (config, _) = config(&native, drive)?;
-        let sandbox = native.create(config, job(&tester, attack))?;
+        let (config, _) = config(runtime, drive)?;
+        let sandbox = runtime.create(config, job(&tester, attack))?;
         let (said, first) = channel();
         sandbox.start(Arc::new(Tells(said)))?;
         first.recv().expect("the other attack speaks");
         other = Some(sandbox);
     }
-    let (config, volume) = config(&native, drive)?;
+    let (config, volume) = config(runtime, drive)?;
     let program = drive.program.as_deref().unwrap_or(&tester);
     let watcher: Arc<dyn Watcher> =
         if drive.announced { Arc::new(Announces) } else { Arc::new(()) };
-    let outcome = native.run(config, job(program, &drive.attack), watcher)?;
+    let outcome = runtime.run(config, job(program, &drive.attack), watcher)?;
     drop(other);
     Ok(told(&outcome, &volume))
 }
 
-fn config(native: &Native, drive: &Drive) -> Result<(Config, Volume), RuntimeError> {
-    let volume = native.volume(if drive.on_disk { Store::Disk } else { Store::Memory })?;
+/// The driver that makes the sandbox.
+fn open(drive: &Drive, tester: &Path) -> Result<Box<dyn Runtime>, RuntimeError> {
+    let (program, state) = (tester.to_owned(), drive.scene.join("state/sandboxes"));
+    let (path, env) = (Vec::new(), Vec::new());
+    let Some((engine, socket)) = &drive.engine else {
+        return Ok(Box::new(Native::open(NativeOptions { program, state, path, env })?));
+    };
+    let engine = Engine::open(EngineOptions {
+        engine: engine.parse().expect("an engine"),
+        sockets: vec![socket.clone()],
+        image: ImageChoice::Base,
+        program,
+        state,
+        path,
+        env,
+    })?;
+    engine.image_prepared()?;
+    Ok(Box::new(engine))
+}
+
+fn config(runtime: &dyn Runtime, drive: &Drive) -> Result<(Config, Volume), RuntimeError> {
+    let volume = runtime.volume(if drive.on_disk { Store::Disk } else { Store::Memory })?;
     let bin = drive.scene.join("bin");
     if let Some(template) = &drive.template {
         let template: Template = template.parse().expect("a template");

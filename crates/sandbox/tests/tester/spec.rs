@@ -29,6 +29,8 @@ pub(crate) struct Drive {
     pub(crate) template: Option<String>,
     /// Whether to say so when the attack has printed something.
     pub(crate) announced: bool,
+    /// The engine that makes the sandbox, and where it listens; without one, namespaces do.
+    pub(crate) engine: Option<(String, PathBuf)>,
 }
 
 /// Limits for one attack.

@@ -28,6 +28,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.first().map(String::as_str) {
         Some("sandbox-init") => return fluffy_sandbox::sandbox_init(&guest::GUESTS),
+        Some("sandbox-entry") => return fluffy_sandbox::sandbox_entry(&guest::GUESTS),
         Some("attack") => attack::run(&args[1..]),
         Some("drive") => drive::run(asked()),
         Some("control") => control::run(asked()),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use fluffy_base::{IdSource as _, SystemIds};
 use fluffy_ledger::LedgerError;
 use fluffy_sandbox::harvest::{Change, HarvestLimits, Kind, harvest};
-use fluffy_sandbox::{Job, Runtime as _, Store, Workspace};
+use fluffy_sandbox::{Job, Store, Workspace};
 
 use super::language::{Language, config};
 use crate::commands::{create, write};

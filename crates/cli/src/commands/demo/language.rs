@@ -1,6 +1,6 @@
 //! The languages of the demo: a project, a transcript, and how to see that its tests can run here.
 
-use fluffy_sandbox::{Config, Job, Runtime as _, Template, Workspace};
+use fluffy_sandbox::{Config, Job, Template, Workspace};
 
 use crate::args::LanguageName;
 use crate::environment::Environment;

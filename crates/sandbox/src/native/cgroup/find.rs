@@ -106,6 +106,25 @@ const V1: [(&str, Part); 5] = [
 const V2: [(&str, Part); 3] =
     [("memory", Part::Memory), ("pids", Part::Processes), ("cpu", Part::Cpu)];
 
+/// What can be read of a group that is somebody else's.
+pub(super) fn read_parts(mount: &Mount) -> Vec<Part> {
+    let Some(own) = &mount.own else { return Vec::new() };
+    let there = |(part, name): (Part, &str)| own.join(name).exists().then_some(part);
+    let files = match mount.version {
+        Version::One => [
+            (Part::Memory, "memory.usage_in_bytes"),
+            (Part::Processes, "pids.current"),
+            (Part::Accounting, "cpuacct.usage"),
+        ],
+        Version::Two => [
+            (Part::Memory, "memory.current"),
+            (Part::Processes, "pids.current"),
+            (Part::Accounting, "cpu.stat"),
+        ],
+    };
+    files.into_iter().filter_map(there).collect()
+}
+
 /// What a hierarchy of version 1 offers: groups below our own, so that what holds for us holds for them.
 pub(super) fn one(mount: &Mount) -> Result<Offer, Refusal> {
     let named = |name: &String| V1.iter().find(|(known, _)| known == name).map(|(_, part)| *part);

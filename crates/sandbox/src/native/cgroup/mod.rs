@@ -22,7 +22,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use self::find::{Mount, Version};
-pub(crate) use self::group::{Entrances, Group};
+pub(crate) use self::group::{Entrances, Group, Used};
 pub(crate) use self::nest::Nest;
 use crate::limits::Limits;
 
@@ -138,6 +138,24 @@ impl Groups {
             }
         }
         groups
+    }
+
+    /// The groups of a process that somebody else put there, to be read.
+    pub(crate) fn of_process(pid: u32) -> io::Result<Group> {
+        let own = fs::read(format!("/proc/{pid}/cgroup"))?;
+        let mounts = fs::read("/proc/self/mountinfo")?;
+        let mut group = Group::default();
+        let mut known: Vec<Part> = Vec::new();
+        for mount in find::mounts(&String::from_utf8_lossy(&own), &String::from_utf8_lossy(&mounts))
+        {
+            let parts = find::read_parts(&mount);
+            let parts: Vec<Part> = parts.into_iter().filter(|part| !known.contains(part)).collect();
+            known.extend(&parts);
+            if let Some(path) = mount.own.filter(|_| !parts.is_empty()) {
+                group.add(path, mount.version, parts);
+            }
+        }
+        Ok(group)
     }
 
     /// What cannot be had, and why.

@@ -14,6 +14,7 @@
 mod allowed;
 mod call;
 mod guarded;
+pub(crate) mod json;
 mod kernel;
 mod refused;
 #[cfg(test)]

@@ -20,8 +20,19 @@ use crate::sys;
 pub(crate) fn run(args: &[String]) {
     let users = std::fs::read_to_string("/proc/self/uid_map").expect("users are mapped");
     let all = users.split_whitespace().eq(["0", "0", "4294967295"]);
-    assert!(!all, "attacks run only in a user namespace of their own");
+    assert!(
+        !all || is_held(),
+        "attacks run only in a user namespace of their own, or in a container"
+    );
     perform(args);
+}
+
+/// Whether somebody took everything from this process that can be taken: an engine's containers may have no user
+/// namespace.
+fn is_held() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").expect("a status");
+    let held = ["CapBnd:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2"];
+    held.iter().all(|line| status.lines().any(|it| it == *line))
 }
 
 /// The same for surroundings that have made sure of that themselves.

@@ -1,0 +1,117 @@
+//! What makes the sandboxes, as it was chosen: the native driver, or an engine.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use fluffy_sandbox::{
+    Engine, EngineKind, EngineOptions, Fetch, ImageChoice, ImageName, Native, NativeOptions,
+    Runtime, RuntimeError,
+};
+
+use crate::environment::Environment;
+use crate::explain::{CliError, NO_SANDBOX, USAGE};
+use crate::settings::{Layer, Settings};
+
+/// A driver with everything that it is told when it is opened.
+#[derive(Debug, Clone)]
+pub(crate) enum Driver {
+    /// Namespaces.
+    Native(NativeOptions),
+    /// Containers.
+    Engine(EngineOptions),
+}
+
+/// The engine that was chosen, and where it may listen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Chosen {
+    pub(crate) engine: EngineKind,
+    pub(crate) sockets: Vec<PathBuf>,
+}
+
+/// Why a driver is not the one for what was asked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DriverError {
+    #[error("no engine was named")]
+    NoEngine,
+    #[error("a task cannot run in sandboxes of {0}")]
+    Session(EngineKind),
+}
+
+impl DriverError {
+    pub(crate) fn why(&self) -> &'static str {
+        match self {
+            Self::NoEngine => "images belong to Docker or Podman, and the native driver needs none",
+            Self::Session(_) => {
+                "its kernel is confined, and an engine's socket inside would be root on this machine"
+            }
+        }
+    }
+
+    pub(crate) fn remedy(&self) -> (String, u8) {
+        match self {
+            Self::NoEngine => ("name one: fluffy image build --engine docker".to_owned(), USAGE),
+            Self::Session(_) => (
+                "have the native driver make them: FLUFFY_SANDBOX_RUNTIME=native, or fluffy config set sandbox.runtime native"
+                    .to_owned(),
+                NO_SANDBOX,
+            ),
+        }
+    }
+}
+
+impl Driver {
+    /// The native driver, or containers of an image where an engine was chosen.
+    pub(crate) fn new(native: NativeOptions, chosen: Option<Chosen>, image: ImageChoice) -> Self {
+        let NativeOptions { program, state, path, env } = native;
+        match chosen {
+            None => Self::Native(NativeOptions { program, state, path, env }),
+            Some(Chosen { engine, sockets }) => {
+                let state = state.join(engine.name());
+                Self::Engine(EngineOptions { engine, sockets, image, program, state, path, env })
+            }
+        }
+    }
+
+    /// Opens it.
+    pub(crate) fn open(&self) -> Result<Arc<dyn Runtime>, RuntimeError> {
+        Ok(match self {
+            Self::Native(options) => Arc::new(Native::open(options.clone())?),
+            Self::Engine(options) => Arc::new(Engine::open(options.clone())?),
+        })
+    }
+
+    /// The program that becomes the first process of a sandbox.
+    pub(crate) fn program(&self) -> &std::path::Path {
+        match self {
+            Self::Native(options) => &options.program,
+            Self::Engine(options) => &options.program,
+        }
+    }
+}
+
+/// The engine that the user chose, if it is one.
+pub(crate) fn chosen(settings: &Settings, environment: &Environment) -> Option<Chosen> {
+    let engine: EngineKind = settings.text("sandbox.runtime")?.parse().ok()?;
+    Some(listening(engine, environment))
+}
+
+/// Where an engine may listen.
+pub(crate) fn listening(engine: EngineKind, environment: &Environment) -> Chosen {
+    let said = match engine {
+        EngineKind::Docker => environment.docker_host.as_deref(),
+        EngineKind::Podman => environment.container_host.as_deref(),
+    };
+    Chosen { engine, sockets: engine.sockets(said, environment.runtime_dir.as_deref()) }
+}
+
+/// The image that jobs run in. One that a project names has to be there already: whom the machine asks for programs is
+/// not for a project to say.
+pub(crate) fn image(settings: &Settings) -> Result<ImageChoice, CliError> {
+    let Some(found) = settings.effective("sandbox.image") else { return Ok(ImageChoice::Base) };
+    let Some(text) = settings.text("sandbox.image") else { return Ok(ImageChoice::Base) };
+    let fetch = if found.origin.layer() == Layer::Project { Fetch::Never } else { Fetch::Allowed };
+    let name: ImageName = text.parse().map_err(|error: fluffy_sandbox::BadImageName| {
+        CliError::Value { given: text.to_owned(), wanted: error.to_string() }
+    })?;
+    Ok(ImageChoice::Named(name, fetch))
+}

@@ -1,0 +1,488 @@
+//! A door to an engine, for a kernel that is confined itself.
+//!
+//! Whoever has an engine's socket is root on the machine, so a confined kernel does not get it. It gets a socket of the
+//! gate's, which stands outside and passes on the calls that the driver makes, on what bears our label and belongs to
+//! this state, and nothing else.
+//!
+//! **Invariant.** What an engine is told of a container is said by the gate itself: what is asked for is read back, judged,
+//! and said again in the driver's words. What cannot be read back is refused, so that there is no word for a
+//! privilege.
+//!
+//! **Invariant.** What a container is shown lies where the gate was told, with no link on the way, when it is judged. It is
+//! not held from there on: an engine takes a path and nothing that is open, so that a kernel that was taken over could
+//! swap a directory of its own for a link in the moment before the engine mounts it, and see what the user sees.
+
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fluffy_base::Digest;
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use serde_json::{Value, json};
+
+use crate::native::outside;
+use crate::native::seccomp::json::around_a_job;
+use crate::native::spec::Furniture;
+use crate::native::system::System;
+use crate::runtime::RuntimeError;
+use crate::template::Template;
+
+use super::api::{Api, LABEL};
+use super::http::{self, Answer, Body};
+use super::image::{ImageName, REPOSITORY};
+use super::kind::EngineKind;
+use super::plan::{Access, What};
+use super::unsay::{self, Asked};
+use super::words::{self, Container, User};
+
+/// Bytes of a request's head, and of its body.
+const HEAD: usize = 64 << 10;
+const BODY: usize = 4 << 20;
+/// Headers in a head.
+const HEADERS: usize = 64;
+/// How long a kernel may take to say what it wants, and an engine to answer.
+const ASKING: Duration = Duration::from_secs(30);
+const ANSWERING: Duration = Duration::from_secs(120);
+
+/// What a gate is told.
+#[derive(Debug, Clone)]
+pub struct GateOptions {
+    /// Which engine.
+    pub engine: EngineKind,
+    /// Where it listens.
+    pub upstream: PathBuf,
+    /// Of what containers may be shown something, read-only: the project, the kernel's program, toolchains.
+    pub shown: Vec<PathBuf>,
+    /// The driver's directory ([`EngineOptions::state`](super::EngineOptions::state)): the only one that containers may
+    /// write below.
+    pub state: PathBuf,
+    /// A file for the seccomp profile, where the kernel cannot write.
+    pub profile: PathBuf,
+}
+
+/// A door to an engine.
+#[derive(Debug)]
+pub struct Gate {
+    options: GateOptions,
+    rootless: bool,
+    /// Of the system, what every container is shown.
+    system: Vec<PathBuf>,
+    seccomp: Value,
+}
+
+/// Why a request is not passed on.
+type Refusal = &'static str;
+
+/// What is not there is nobody's, and that is said as the engine would.
+const ABSENT: Refusal = "it is not there";
+
+/// What a kernel asks for.
+struct Request {
+    method: String,
+    path: String,
+    query: String,
+    body: Vec<u8>,
+}
+
+impl Gate {
+    /// Greets the engine, and writes the profile.
+    pub fn open(options: GateOptions) -> Result<Self, RuntimeError> {
+        let (_, about) = Api::greet(options.engine, &options.upstream)?;
+        let system = System::find().map_err(outside("the system cannot be looked at"))?;
+        let shown = system.shown.iter().filter_map(|piece| match piece {
+            Furniture::Shown(bind) => Some(bind.from.as_path().to_owned()),
+            _ => None,
+        });
+        let seccomp = around_a_job();
+        super::sandbox::note(&options.profile, seccomp.to_string().as_bytes())?;
+        Ok(Self { rootless: about.rootless, system: shown.collect(), seccomp, options })
+    }
+
+    /// Answers whoever comes, each on a thread of their own, as long as the listener works.
+    pub fn serve(self: &Arc<Self>, listener: &UnixListener) {
+        for stream in listener.incoming() {
+            let Ok(stream) = stream else { return };
+            let gate = Arc::clone(self);
+            let answering = move || {
+                // Whoever does not wait for the answer does not want it.
+                let _gone = gate.answer(stream);
+            };
+            let _refused = std::thread::Builder::new().name("gate".to_owned()).spawn(answering);
+        }
+    }
+
+    fn answer(&self, mut stream: UnixStream) -> io::Result<()> {
+        stream.set_read_timeout(Some(ASKING))?;
+        stream.set_write_timeout(Some(ASKING))?;
+        let answered = match read_request(&mut stream) {
+            Err(why) => Err((400, why.to_owned())),
+            Ok(request) => self.pass(&request),
+        };
+        let (status, head, body) = match answered {
+            Ok(Answer { status, server, api, body }) => {
+                (status, format!("Server: {server}\r\nApi-Version: {api}\r\n"), body)
+            }
+            Err((status, why)) => {
+                let told = json!({ "message": format!("refused by fluffy's gate: {why}") });
+                (status, String::new(), told.to_string().into_bytes())
+            }
+        };
+        let head = format!(
+            "HTTP/1.1 {status} Answer\r\n{head}Content-Type: application/json\r\nContent-Length: {}\r\n\
+             Connection: close\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(head.as_bytes())?;
+        stream.write_all(&body)
+    }
+
+    /// Passes a request on, if it is one of the driver's.
+    fn pass(&self, request: &Request) -> Result<Answer, (u16, String)> {
+        let refused = |why: Refusal| (if why == ABSENT { 404 } else { 403 }, why.to_owned());
+        let call = Call::of(request).map_err(refused)?;
+        let body = match &call {
+            Call::Plain => request.body.clone(),
+            Call::Import(tag) => {
+                let digest = Digest::of(&request.body).to_string();
+                if !digest.starts_with(tag.as_str()) {
+                    return Err(refused("the image is not what its name says"));
+                }
+                request.body.clone()
+            }
+            Call::CreateVolume => self.volume(&request.body).map_err(refused)?,
+            Call::CreateContainer(name) => {
+                self.container(name.as_deref(), &request.body).map_err(refused)?
+            }
+            Call::OfContainer(id) => {
+                let path = format!("/containers/{id}/json");
+                self.is_ours(&path, |it| it.get("Config")?.get("Labels")).map_err(refused)?;
+                Vec::new()
+            }
+            Call::OfVolume(name) => {
+                self.is_ours(&format!("/volumes/{name}"), |it| it.get("Labels"))
+                    .map_err(refused)?;
+                Vec::new()
+            }
+        };
+        let target = match request.query.as_str() {
+            "" => request.path.clone(),
+            query => format!("{}?{query}", request.path),
+        };
+        let sent = match &call {
+            Call::Import(_) => Body::Archive(&body),
+            _ if body.is_empty() => Body::Nothing,
+            _ => Body::Json(&body),
+        };
+        let asked = (request.method.as_str(), target.as_str());
+        let answer = http::call(&self.options.upstream, asked, sent, ANSWERING);
+        answer.map_err(|error| (502, error.to_string()))
+    }
+
+    /// Whether something bears our label, of an instance of this state.
+    fn is_ours(
+        &self,
+        path: &str,
+        labels: impl Fn(&Value) -> Option<&Value>,
+    ) -> Result<(), Refusal> {
+        let asked = ("GET", path);
+        let answer = http::call(&self.options.upstream, asked, Body::Nothing, ASKING);
+        let answer = answer.map_err(|_| "the engine does not say whose it is")?;
+        if answer.status == 404 {
+            return Err(ABSENT);
+        }
+        let told: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        let instance = labels(&told).and_then(|labels| labels.get(LABEL)).and_then(Value::as_str);
+        match instance {
+            Some(instance) if self.is_instance(instance) => Ok(()),
+            _ => Err("it is not ours"),
+        }
+    }
+
+    fn is_instance(&self, name: &str) -> bool {
+        is_hex(name, 10) && self.options.state.join(name).is_dir()
+    }
+
+    /// A volume as it may be made: an overlay of what may be shown.
+    fn volume(&self, body: &[u8]) -> Result<Vec<u8>, Refusal> {
+        let body: Value = serde_json::from_slice(body).map_err(|_| "it is no JSON")?;
+        let (name, instance, what) = unsay::volume(&body).ok_or("it is no volume of ours")?;
+        let container = name.rsplit_once('-').map(|(container, _)| container);
+        if !container.is_some_and(|container| is_name(container, &instance)) {
+            return Err("its name is none of ours");
+        }
+        if !self.is_instance(&instance) {
+            return Err("its label is not of this state");
+        }
+        let said = words::volume(&name, &instance, &what);
+        if said.ok().as_ref() != Some(&body) {
+            return Err("it asks for more than the driver does");
+        }
+        self.judge(&what)?;
+        Ok(body.to_string().into_bytes())
+    }
+
+    /// A container as it may be made.
+    fn container(&self, name: Option<&str>, body: &[u8]) -> Result<Vec<u8>, Refusal> {
+        let body: Value = serde_json::from_slice(body).map_err(|_| "it is no JSON")?;
+        let asked = match self.options.engine {
+            EngineKind::Docker => unsay::docker(name.ok_or("it has no name")?, &body),
+            EngineKind::Podman => unsay::podman(&body),
+        };
+        let asked = asked.ok_or("it is no container of ours")?;
+        let said = self.say(&asked, &asked.profile)?;
+        if said != body {
+            return Err("it asks for more than the driver does");
+        }
+        if !is_name(&asked.name, &asked.instance) || !self.is_instance(&asked.instance) {
+            return Err("its name or its label is none of ours");
+        }
+        if !is_hex(asked.image.strip_prefix("sha256:").unwrap_or_default(), 64) {
+            return Err("it is made of a name, not of a digest");
+        }
+        self.user(asked.user)?;
+        let most = Template::CodeExecutor.limits();
+        if asked.limits.narrowed_to(most) != asked.limits {
+            return Err("its limits are wider than any template's");
+        }
+        for mount in &asked.mounts {
+            match (&mount.what, self.options.engine) {
+                // Judged when it was made; nobody else's has a name like that.
+                (What::Overlay { .. }, EngineKind::Docker) => {}
+                (what, _) => self.judge(what)?,
+            }
+        }
+        // The profile is the gate's own: whoever asks could write to theirs.
+        Ok(self.say(&asked, &self.options.profile)?.to_string().into_bytes())
+    }
+
+    fn say(&self, asked: &Asked, profile: &Path) -> Result<Value, Refusal> {
+        let container = Container {
+            name: &asked.name,
+            instance: &asked.instance,
+            image: &asked.image,
+            user: asked.user,
+            limits: &asked.limits,
+            mounts: &asked.mounts,
+            entry: &asked.entry,
+            seccomp: (&self.seccomp, profile),
+            selinux: asked.selinux,
+        };
+        let said = words::say(self.options.engine, &container);
+        said.map(|(_, body)| body).map_err(|_| "its paths cannot be said")
+    }
+
+    /// Nobody but who the gate works for, and never the machine's root.
+    fn user(&self, user: User) -> Result<(), Refusal> {
+        let own = rustix::process::geteuid();
+        let is_own = |uid: u32| own.is_root() || uid == own.as_raw();
+        match (user, self.rootless, self.options.engine) {
+            (User::Same(uid, gid), false, _) if uid != 0 && gid != 0 && is_own(uid) => Ok(()),
+            (User::Kept(uid, _), true, EngineKind::Podman) if uid != 0 && is_own(uid) => Ok(()),
+            (User::Owner, true, EngineKind::Docker) => Ok(()),
+            _ => Err("its user is not the one who asks"),
+        }
+    }
+
+    /// Whether something may be mounted.
+    fn judge(&self, what: &What) -> Result<(), Refusal> {
+        match what {
+            What::Memory { .. } => Ok(()),
+            What::Shown { from, access: Access::Read } if self.is_systems(from) => Ok(()),
+            What::Shown { from, access } => self.lies_right(from, *access),
+            What::Overlay { layers, changes } => {
+                layers.iter().try_for_each(|layer| self.lies_right(layer, Access::Read))?;
+                let changes = changes.iter().flat_map(|(upper, work)| [upper, work]);
+                changes.into_iter().try_for_each(|path| self.lies_right(path, Access::Write))
+            }
+        }
+    }
+
+    fn is_systems(&self, path: &Path) -> bool {
+        self.system.iter().any(|system| path == system)
+    }
+
+    /// Whether a path lies where something may be shown from, or written to, and no link leads there.
+    fn lies_right(&self, path: &Path, access: Access) -> Result<(), Refusal> {
+        let plain = path.is_absolute()
+            && path.components().all(|it| matches!(it, Component::RootDir | Component::Normal(_)));
+        let in_state = path.starts_with(&self.options.state) && path != self.options.state;
+        let shown = self.options.shown.iter().any(|shown| path.starts_with(shown));
+        let allowed = match access {
+            Access::Read => in_state || shown,
+            Access::Write => in_state,
+        };
+        if !plain || !allowed {
+            return Err("a mount lies neither in the project nor in a volume of ours");
+        }
+        // Without `NOFOLLOW`, with which a link at the end would be opened as itself.
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let found = openat2(CWD, path, flags, Mode::empty(), resolve);
+        found.map(drop).map_err(|_| "a link leads to a mount, or it is not there")
+    }
+}
+
+/// A call that the driver makes.
+enum Call {
+    /// It says nothing of its own.
+    Plain,
+    /// An image of this tag.
+    Import(String),
+    CreateVolume,
+    CreateContainer(Option<String>),
+    OfContainer(String),
+    OfVolume(String),
+}
+
+impl Call {
+    fn of(request: &Request) -> Result<Self, Refusal> {
+        const NOT_OURS: Refusal = "the driver makes no such call";
+        let (method, query) = (request.method.as_str(), request.query.as_str());
+        let path = unversioned(&request.path).ok_or(NOT_OURS)?;
+        let parts: Vec<&str> = path.split('/').collect();
+        match (method, parts.as_slice(), query) {
+            ("GET", ["_ping"] | ["info"], "") => Ok(Self::Plain),
+            ("GET", ["images", name @ .., "json"], "") => {
+                let named = name.join("/").parse::<ImageName>();
+                named.map(|_| Self::Plain).map_err(|_| "that names no image")
+            }
+            ("GET", ["volumes"], filter) => filtered(filter),
+            ("GET", ["containers", "json"], query) => {
+                filtered(query.strip_prefix("all=true&").unwrap_or_default())
+            }
+            ("POST", ["images", "create"], query) => {
+                import(query.strip_prefix(&format!("fromSrc=-&repo={REPOSITORY}&tag=")))
+            }
+            ("POST", ["libpod", "images", "import"], query) => {
+                import(query.strip_prefix(&format!("reference={REPOSITORY}:")))
+            }
+            ("POST", ["volumes", "create"], "") => Ok(Self::CreateVolume),
+            ("POST", ["containers", "create"], query) => match query.strip_prefix("name=") {
+                Some(name) => Ok(Self::CreateContainer(Some(name.to_owned()))),
+                None => Err(NOT_OURS),
+            },
+            ("POST", ["libpod", "containers", "create"], "") => Ok(Self::CreateContainer(None)),
+            ("POST", ["containers", id, "start" | "pause" | "unpause" | "kill" | "wait"], "")
+            | ("GET", ["containers", id, "json"], "")
+            | ("DELETE", ["containers", id], "force=true&v=true")
+                if is_plain(id) =>
+            {
+                Ok(Self::OfContainer((*id).to_owned()))
+            }
+            ("DELETE", ["volumes", name], "force=true") if is_plain(name) => {
+                Ok(Self::OfVolume((*name).to_owned()))
+            }
+            _ => Err(NOT_OURS),
+        }
+    }
+}
+
+/// A path without the version before it.
+fn unversioned(path: &str) -> Option<&str> {
+    let path = path.strip_prefix('/')?;
+    let rest = path.strip_prefix('v').and_then(|rest| rest.split_once('/'));
+    match rest {
+        Some((version, rest)) if version.chars().all(|c| c.is_ascii_digit() || c == '.') => {
+            Some(rest)
+        }
+        _ => Some(path),
+    }
+}
+
+fn import(tag: Option<&str>) -> Result<Call, Refusal> {
+    let tag = tag.filter(|tag| is_hex(tag, 16)).ok_or("only the base image is made")?;
+    Ok(Call::Import(tag.to_owned()))
+}
+
+/// A list is of one instance's only.
+fn filtered(query: &str) -> Result<Call, Refusal> {
+    let instance = query
+        .strip_prefix("filters=%7B%22label%22:%5B%22dev.fluffy.instance%3D")
+        .and_then(|rest| rest.strip_suffix("%22%5D%7D"));
+    match instance {
+        Some(instance) if is_hex(instance, 10) => Ok(Call::Plain),
+        _ => Err("only what bears our label is listed"),
+    }
+}
+
+/// Whether this is a name or an id, and leads nowhere else.
+fn is_plain(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+}
+
+fn is_hex(text: &str, digits: usize) -> bool {
+    text.len() == digits && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// Whether this is the name of a container of an instance.
+fn is_name(name: &str, instance: &str) -> bool {
+    let number = name.strip_prefix("fluffy-").and_then(|rest| rest.strip_prefix(instance));
+    let number = number.and_then(|rest| rest.strip_prefix('-')).unwrap_or_default();
+    !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn read_request(stream: &mut UnixStream) -> Result<Request, Refusal> {
+    let mut bytes = Vec::new();
+    let (mut request, length, size) = loop {
+        if let Some(head) = read_head(&bytes)? {
+            break head;
+        }
+        if bytes.len() > HEAD {
+            return Err("its head is too long");
+        }
+        more(stream, &mut bytes)?;
+    };
+    if length > BODY {
+        return Err("its body is too long");
+    }
+    let mut body = bytes.split_off(size);
+    while body.len() < length {
+        more(stream, &mut body)?;
+    }
+    if body.len() > length {
+        return Err("there is more than one request");
+    }
+    request.body = body;
+    Ok(request)
+}
+
+/// The head of a request, the length of its body, and its own.
+fn read_head(bytes: &[u8]) -> Result<Option<(Request, usize, usize)>, Refusal> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS];
+    let mut head = httparse::Request::new(&mut headers);
+    let parsed = head.parse(bytes).map_err(|_| "it is no request")?;
+    let httparse::Status::Complete(size) = parsed else { return Ok(None) };
+    let mut length = None;
+    for header in head.headers.iter() {
+        if header.name.eq_ignore_ascii_case("transfer-encoding")
+            || header.name.eq_ignore_ascii_case("upgrade")
+        {
+            return Err("its length is not said");
+        }
+        if header.name.eq_ignore_ascii_case("content-length") {
+            let said = std::str::from_utf8(header.value).ok().and_then(|it| it.parse().ok());
+            if length.replace(said.ok_or("its length is none")?).is_some() {
+                return Err("its length is said twice");
+            }
+        }
+    }
+    let target = head.path.ok_or("it has no target")?;
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let method = head.method.unwrap_or_default().to_owned();
+    let (path, query) = (path.to_owned(), query.to_owned());
+    let request = Request { method, path, query, body: Vec::new() };
+    Ok(Some((request, length.unwrap_or(0), size)))
+}
+
+fn more(stream: &mut UnixStream, bytes: &mut Vec<u8>) -> Result<(), Refusal> {
+    let mut chunk = [0; 16 << 10];
+    match stream.read(&mut chunk) {
+        Ok(0) | Err(_) => Err("it breaks off"),
+        Ok(read) => {
+            bytes.extend_from_slice(chunk.get(..read).unwrap_or_default());
+            Ok(())
+        }
+    }
+}
