@@ -95,7 +95,6 @@ pub(crate) struct Running {
     decision: Option<Entered>,
 }
 
-
 impl Kernel {
     /// Boots a kernel on its ledger: opened, checked, and with the start recorded.
     pub fn boot(config: KernelConfig) -> Result<Self, KernelError> {

@@ -118,11 +118,6 @@ impl Run {
         self.inside().session.as_deref() == Some(session)
     }
 
-    /// The session that it works on, where it is known.
-    pub(crate) fn session(&self) -> Option<String> {
-        self.inside().session.clone()
-    }
-
     /// It works on this session.
     pub(crate) fn works_on(&self, session: &str) {
         self.inside().session = Some(session.to_owned());
