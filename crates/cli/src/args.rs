@@ -24,7 +24,7 @@ pub(crate) use self::policy::{
 pub(crate) use self::provider::{AuthCommand, ModelsArgs};
 pub(crate) use self::sandbox::{NetName, RunArgs, SandboxCommand};
 pub(crate) use self::session::{
-    ExportForm, ExportSessionArgs, ResumeArgs, SayArgs, SessionCommand,
+    ExportForm, ExportSessionArgs, FurtherArgs, ResumeArgs, SayArgs, SessionCommand,
 };
 pub(crate) use self::skill::{
     BuildArgs, InstallArgs, MannerArgs, NamedArgs, ProposeArgs, ResearchArgs, RevokeArgs,

@@ -124,6 +124,13 @@ pub(crate) struct ResumeArgs {
     /// The last session, as without any id
     #[arg(long, conflicts_with = "id")]
     pub(crate) last: bool,
+    #[command(flatten)]
+    pub(crate) further: FurtherArgs,
+}
+
+/// How a session goes on.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct FurtherArgs {
     /// Who provides the model, if not whoever did: `replay:FILE` goes on where the session stopped in it
     #[arg(long, value_name = "P")]
     pub(crate) provider: Option<String>,
@@ -147,19 +154,8 @@ pub(crate) struct SayArgs {
     /// The last session
     #[arg(long)]
     pub(crate) last: bool,
-    /// Who provides the model, if not whoever did: `replay:FILE` goes on where the session stopped in it
-    #[arg(long, value_name = "P")]
-    pub(crate) provider: Option<String>,
-    /// The provider's model, if not the one it was
-    #[arg(short, long)]
-    pub(crate) model: Option<String>,
     #[command(flatten)]
-    pub(crate) caps: CapArgs,
-    /// Events as JSON lines on the standard output
-    #[arg(long)]
-    pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) said: SaidArgs,
+    pub(crate) further: FurtherArgs,
 }
 
 #[derive(Debug, ClapArgs)]

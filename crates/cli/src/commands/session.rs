@@ -13,7 +13,7 @@ use fluffy_base::SessionId;
 
 pub(crate) use self::list::{listed, meant};
 pub(crate) use self::status::{granted, told};
-use crate::args::{ResumeArgs, SessionCommand};
+use crate::args::{FurtherArgs, ResumeArgs, SessionCommand};
 use crate::client::{Follower, Link, Watched};
 use crate::commands::run::{Caps, Manner, Stage, said, watched};
 use crate::commands::skill::handed;
@@ -124,41 +124,35 @@ fn attach(
 
 fn go_on(place: &Place, environment: &Environment, args: &ResumeArgs) -> Result<u8, CliError> {
     let id = meant(place, args.id.as_deref())?;
-    let choice = Choice::typed(args.provider.as_deref(), args.model.as_deref())?;
-    let caps = Caps::of(&args.caps, Settings::load(place, environment)?)?;
-    let manner = Manner { json: args.json, said: said(args.said), stage: Stage::Stderr };
+    let args = &args.further;
     let joins = args.provider.is_none() && args.model.is_none();
     let work = Work::Resume { session: id.to_string() };
-    let further = Further { id, work, choice, caps, joins };
-    further.carry_out(place, environment, manner)
+    Further { id, work, args, joins }.carry_out(place, environment)
 }
 
 /// A session that goes on.
-struct Further {
+struct Further<'a> {
     id: SessionId,
     work: Work,
-    /// Which model drives it, if not the one that did.
-    choice: Choice,
-    caps: Caps,
+    args: &'a FurtherArgs,
     /// Whether what is under way without a driver is driven on as it is.
     joins: bool,
 }
 
-impl Further {
+impl Further<'_> {
     /// Has it done by the project's kernel, shown as is fitting; gives the exit code.
-    fn carry_out(
-        self,
-        place: &Place,
-        environment: &Environment,
-        manner: Manner,
-    ) -> Result<u8, CliError> {
+    fn carry_out(self, place: &Place, environment: &Environment) -> Result<u8, CliError> {
+        let args = self.args;
+        let typed = Choice::typed(args.provider.as_deref(), args.model.as_deref())?;
+        let caps = Caps::of(&args.caps, Settings::load(place, environment)?)?;
+        let manner = Manner { json: args.json, said: said(args.said), stage: Stage::Stderr };
         let stop = Stop::listen()?;
         watched(manner, environment, &stop, &|watched| {
             let choice = match stored(place, self.id.as_str())?.driver {
-                Some(driver) => self.choice.clone().or_recorded(&driver.provider, &driver.model),
-                None => self.choice.clone(),
+                Some(driver) => typed.clone().or_recorded(&driver.provider, &driver.model),
+                None => typed.clone(),
             };
-            let driver = Some(Driver { model: choice.settle(environment)?, caps: self.caps });
+            let driver = Some(Driver { model: choice.settle(environment)?, caps });
             let (work, handed) = (self.work.clone(), handed(place, environment, None)?);
             let surroundings = Surroundings::of(environment);
             let link = Link::new(place, environment);

@@ -5,12 +5,9 @@ use std::io;
 use super::Further;
 use super::list::meant;
 use crate::args::SayArgs;
-use crate::commands::run::{Caps, Manner, Stage, said};
 use crate::environment::Environment;
 use crate::explain::CliError;
 use crate::place::Place;
-use crate::providers::Choice;
-use crate::settings::Settings;
 use crate::task_text;
 use crate::wire::Work;
 
@@ -26,9 +23,6 @@ pub(super) fn run(
     };
     let id = meant(place, id)?;
     let text = task_text::read(Some(text), &mut io::stdin().lock())?;
-    let choice = Choice::typed(args.provider.as_deref(), args.model.as_deref())?;
-    let caps = Caps::of(&args.caps, Settings::load(place, environment)?)?;
-    let manner = Manner { json: args.json, said: said(args.said), stage: Stage::Stderr };
     let work = Work::say(&id, &text)?;
-    Further { id, work, choice, caps, joins: false }.carry_out(place, environment, manner)
+    Further { id, work, args: &args.further, joins: false }.carry_out(place, environment)
 }
