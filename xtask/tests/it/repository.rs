@@ -36,6 +36,11 @@ fn documents_exist_their_links_resolve_and_dependencies_have_reasons() -> io::Re
 }
 
 #[test]
+fn the_page_of_events_is_what_the_source_says() -> io::Result<()> {
+    check("events")
+}
+
+#[test]
 fn every_requirement_has_its_row_and_every_test_named_there_exists() -> io::Result<()> {
     check("conformance")
 }
