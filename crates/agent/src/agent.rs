@@ -124,11 +124,16 @@ impl Run<'_> {
                 continue;
             }
             let chance = agent.waiter.chance();
-            let pause = retry::pause(attempt, &error, chance).filter(|_| !heard.began);
+            // Nothing of a half turn was carried out or kept: it can begin anew.
+            let pause = retry::pause(attempt, &error, chance);
             let Some(pause) = pause else { return Err(Outcome::Provider(error)) };
             attempt += 1;
-            let what = error.to_string();
-            agent.observer.notice(Event::ProviderRetry { what, wait_ms: pause, attempt });
+            agent.observer.notice(Event::ProviderRetry {
+                what: error.to_string(),
+                wait_ms: pause,
+                attempt,
+                discarded: heard.began,
+            });
             agent.waiter.wait(pause, &|| agent.bench.is_cancelled());
             self.check_cancelled()?;
         }

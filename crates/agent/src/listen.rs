@@ -16,7 +16,7 @@ use crate::estimate::{BYTES_PER_TOKEN, Estimate, request_bytes};
 pub(crate) struct Heard {
     /// The turn, or why there is none.
     pub(crate) turn: Result<Turn, ProviderError>,
-    /// Whether something had been said: then asking again would say it twice.
+    /// Whether something had been said: whoever looks on is told that it does not count.
     pub(crate) began: bool,
     /// Whether anything came at all: then it is paid for.
     pub(crate) paid: bool,

@@ -172,6 +172,8 @@ pub enum Event {
         wait_ms: u64,
         /// The how many-th time it will be asked again.
         attempt: u32,
+        /// Whether a part of its answer was told already: that part does not count, and the answer begins anew.
+        discarded: bool,
     },
     /// The kernel's process ended in the middle of the session and was started again; the session goes on.
     #[serde(rename = "kernel.restarted")]

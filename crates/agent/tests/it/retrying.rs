@@ -1,4 +1,4 @@
-//! A provider that is busy is asked again, as long as it has said nothing.
+//! A provider that fails for the moment is asked again; what it half said does not count.
 
 use fluffy_agent::{Agent, Caps, Conversation, Ended, Outcome, Spent};
 use fluffy_base::Event;
@@ -51,6 +51,7 @@ fn whoever_watches_is_told_why_it_takes_so_long() {
         what: "the provider is overloaded: busy".to_owned(),
         wait_ms: 3_000,
         attempt: 1,
+        discarded: false,
     };
     assert!(watching.0.into_inner().unwrap().contains(&told));
 }
@@ -66,13 +67,31 @@ fn patience_ends() {
 }
 
 #[test]
-fn what_was_half_said_is_not_asked_for_again() {
-    let half = vec![StreamEvent::Text("half ".to_owned())];
-    let provider = ScriptedProvider::new(vec![Script::Fail(half, busy(None))]);
-    let (ended, pauses) = run(&ScriptedBench::default(), &provider);
-    assert_eq!(ended.outcome, Outcome::Provider(busy(None)));
-    assert!(pauses.is_empty());
-    assert!(ended.spent.usage.total() > 0);
+fn what_was_half_said_is_asked_for_again_paid_for_and_forgotten() {
+    let half = vec![
+        StreamEvent::Text("half ".to_owned()),
+        StreamEvent::CallStarted { index: 0, id: String::new(), name: "fs.write".to_owned() },
+    ];
+    let script = vec![Script::Fail(half, busy(None)), say("ok", &[])];
+    let (bench, provider) = (ScriptedBench::default(), ScriptedProvider::new(script));
+    let (waiter, watching) = (Patient::default(), Watching::default());
+    let agent = Agent {
+        bench: &bench,
+        provider: &provider,
+        observer: &watching,
+        waiter: &waiter,
+        caps: Caps::default(),
+        spent: Spent::default(),
+    };
+    let ended = agent.run(&mut Conversation::new(), Some("t"));
+    assert!(matches!(ended.outcome, Outcome::Completed { turns: 1, .. }), "{ended:?}");
+    let asked = provider.asked();
+    assert_eq!(asked[0], asked[1], "nothing of the half turn is in what is asked");
+    let told = watching.0.into_inner().unwrap();
+    assert!(told.iter().any(|it| matches!(it, Event::ProviderRetry { discarded: true, .. })));
+    let (ended_at_once, _) =
+        run(&ScriptedBench::default(), &ScriptedProvider::new(vec![say("ok", &[])]));
+    assert!(ended.spent.usage.total() > ended_at_once.spent.usage.total());
 }
 
 #[test]

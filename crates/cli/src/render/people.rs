@@ -196,8 +196,8 @@ impl Scene {
                 let turn = Used::of_turn(input_tokens, output_tokens, cached, cost_usd);
                 self.turn_used(&turn);
             }
-            Event::ProviderRetry { what, wait_ms, attempt } => {
-                self.retried(&what, wait_ms, attempt)
+            Event::ProviderRetry { what, wait_ms, attempt, discarded } => {
+                self.retried(&what, wait_ms, attempt, discarded)
             }
             Event::KernelRestarted { attempt } => self.restarted(attempt),
             Event::TaskCompleted { summary, files_changed, turns, ledger_root } => {
@@ -229,10 +229,11 @@ impl Scene {
     }
 
     /// The provider is busy: whoever looks on is told why nothing happens.
-    fn retried(&mut self, what: &str, wait_ms: u64, attempt: u32) {
+    fn retried(&mut self, what: &str, wait_ms: u64, attempt: u32, discarded: bool) {
         self.pen.settle();
         let wait = format!("{}.{} s", wait_ms / 1_000, wait_ms % 1_000 / 100);
-        self.quiet(&format!("asked again in {wait} (attempt {attempt}): {what}"));
+        let broken = if discarded { "the answer broke off and does not count; " } else { "" };
+        self.quiet(&format!("{broken}asked again in {wait} (attempt {attempt}): {what}"));
     }
 
     fn restarted(&mut self, attempt: u32) {

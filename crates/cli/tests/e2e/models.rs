@@ -42,6 +42,18 @@ impl Server {
         })
     }
 
+    /// The same, but of the first answer only the first words come, for as long as anybody waits for more.
+    pub(crate) fn half_silent(turns: Vec<Value>) -> Self {
+        let mut asked_before = false;
+        Self::giving(move |asked| {
+            let had = asked["messages"].as_array().unwrap().iter();
+            let at = had.filter(|message| message["role"] == "assistant").count();
+            let mut turn = turns.get(at).cloned()?;
+            turn["half"] = json!(!std::mem::replace(&mut asked_before, true));
+            Some(turn)
+        })
+    }
+
     fn giving(mut next: impl FnMut(&Value) -> Option<Value> + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -96,6 +108,7 @@ fn serve(
     let key = header("authorization");
     let asked = serde_json::from_str(&body).unwrap_or_default();
     told.lock().unwrap().push(Sent { line: line.clone(), key: key.clone(), body });
+    let mut half = false;
     let (status, kind, answer) = if key.as_deref() != Some(&format!("Bearer {KEY}")) {
         // Some servers repeat what they were sent.
         let message = format!("no such key: {}", key.unwrap_or_default());
@@ -105,6 +118,7 @@ fn serve(
         let models = json!({"object": "list", "data": [{"id": "tiny", "object": "model"}, {"id": "big", "object": "model"}]});
         ("200 OK", "application/json", models.to_string())
     } else if let Some(turn) = next(&asked) {
+        half = turn["half"] == true;
         ("200 OK", "text/event-stream", streamed(&turn))
     } else {
         (
@@ -113,11 +127,16 @@ fn serve(
             json!({"error": {"message": "no more"}}).to_string(),
         )
     };
+    let length = answer.len();
+    let first = answer.split_once("\n\n").map_or(0, |(first, _)| first.len() + 2);
+    let said = if half { &answer[..first] } else { &answer };
     let _gone = write!(
         stream,
-        "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{answer}",
-        answer.len()
+        "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{said}",
     );
+    if half {
+        let _gone = reader.read(&mut [0]);
+    }
 }
 
 /// A turn of a transcript as chunks of chat completions.

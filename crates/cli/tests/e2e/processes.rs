@@ -116,12 +116,15 @@ fn command(lab: &Lab, victim: Victim) -> Command {
     if victim != Victim::Provider {
         return lab.command(&[], &lab.good_turns());
     }
-    let server = Server::remembering(lab.good_turns());
+    served_by(lab, &Server::remembering(lab.good_turns()))
+}
+
+fn served_by(lab: &Lab, server: &Server) -> Command {
     let mut command = lab.user.command(&["run", "--json", "--yes", "add a function that doubles"]);
     for (name, value) in lab.command(&[], &[]).get_envs() {
         command.env(name, value.unwrap_or_default());
     }
-    command.env("XDG_CONFIG_HOME", settings(&lab.user, &server, "")).env("WORK_KEY", KEY);
+    command.env("XDG_CONFIG_HOME", settings(&lab.user, server, "")).env("WORK_KEY", KEY);
     command
 }
 
@@ -183,6 +186,26 @@ fn survives(moments: impl Iterator<Item = Moment>) {
 fn rec_1_whichever_process_is_killed_the_session_goes_on_and_nothing_is_lost() {
     // With this seed, both moments of the model's process lie between its first turn and its last.
     survives((0..10).map(|number| Moment::of(4, number)));
+}
+
+#[test]
+fn rec_1_a_model_that_is_killed_in_the_middle_of_a_sentence_is_asked_again() {
+    let lab = Lab::new(Language::JavaScript);
+    let mut command = served_by(&lab, &Server::half_silent(lab.good_turns()));
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut hit, mut told) = (false, Vec::new());
+    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+        let event: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        if event["type"] == "text.delta" && !hit {
+            hit = strike(&lab, Victim::Provider, &mut child);
+            assert!(hit, "its process is there while it speaks");
+        }
+        told.extend((event["type"] == "provider.retry").then(|| event["discarded"].clone()));
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(told, [true]);
+    assert_eq!(lab.user.read("sums.js"), lab.language.solution());
+    all_gone(&lab);
 }
 
 #[test]

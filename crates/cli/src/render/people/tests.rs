@@ -122,9 +122,11 @@ fn whoever_waits_for_a_busy_provider_is_told_why() {
         what: "the provider is overloaded: \u{1b}[2Jbusy".to_owned(),
         wait_ms: 1_560,
         attempt: 2,
+        discarded: true,
     };
     let (progress, _) = shown(LOG, vec![text("so "), retry]);
-    assert!(progress.contains("asked again in 1.5 s (attempt 2)"), "{progress}");
+    let told = "the answer broke off and does not count; asked again in 1.5 s (attempt 2)";
+    assert!(progress.contains(told), "{progress}");
     assert!(!progress.contains('\u{1b}'), "{progress}");
 }
 
