@@ -47,12 +47,17 @@ pub(crate) fn run(
     };
     let caps = Caps::of(&args.caps, settings)?;
     let work = ChatWork::Say(Box::new(say));
-    let turn = Turn { place, environment, stop, said: said(args.confirmed) };
+    let link = Link::new(place, environment);
+    let turn = Turn { link: &link, environment, stop, said: said(args.confirmed) };
     let submission = submission(place, environment, &choice, caps, work)?;
     if args.json {
         return turn.for_programs(submission);
     }
-    turn.for_people(submission, output)
+    let reply = turn.for_people(submission, output)?;
+    if reply.kind == ReplyKind::Confirm {
+        output.notice("Nothing was done. To agree beforehand, say it again with --confirmed");
+    }
+    Ok(reply.code())
 }
 
 /// A turn of a conversation with everything that may be needed for it: the models and what skills are given.
@@ -99,11 +104,12 @@ fn said(confirmed: bool) -> Said {
 }
 
 /// One turn, and who watches it.
-struct Turn<'a> {
-    place: &'a Place,
-    environment: &'a Environment,
-    stop: &'a Stop,
-    said: Said,
+pub(crate) struct Turn<'a> {
+    /// The way to the kernel, which remembers a conversation by it.
+    pub(crate) link: &'a Link<'a>,
+    pub(crate) environment: &'a Environment,
+    pub(crate) stop: &'a Stop,
+    pub(crate) said: Said,
 }
 
 impl Turn<'_> {
@@ -115,8 +121,7 @@ impl Turn<'_> {
         let look = Look::of_stderr(self.environment);
         let reviewer = TaskReviewer::new(self.said, Box::new(AtTerminal), look);
         let watched = Watched { observer, reviewer: &reviewer, stop: self.stop };
-        let link = Link::new(self.place, self.environment);
-        Follower::new(&link, watched).carry_out(submission)?.chat()
+        Follower::new(self.link, watched).carry_out(submission)?.chat()
     }
 
     /// The turn as JSON lines: never through anything that writes for people.
@@ -145,7 +150,12 @@ impl Turn<'_> {
         }
     }
 
-    fn for_people(&self, submission: Submission, output: &mut Output) -> Result<u8, CliError> {
+    /// The turn as it goes on, and what was replied.
+    pub(crate) fn for_people(
+        &self,
+        submission: Submission,
+        output: &mut Output,
+    ) -> Result<ChatReply, CliError> {
         let teller = Teller::new(self.environment);
         let reply = self.follow(submission, &teller)?;
         teller.end(reply.task.as_ref())?;
@@ -155,10 +165,7 @@ impl Turn<'_> {
         if reply.task.is_none() && !reply.streamed {
             reply.text.lines().try_for_each(|line| output.line(inert(line)))?;
         }
-        if reply.kind == ReplyKind::Confirm {
-            output.notice("Nothing was done. To agree beforehand, say it again with --confirmed");
-        }
-        Ok(reply.code())
+        Ok(reply)
     }
 }
 

@@ -235,6 +235,7 @@ impl Shell {
     fn draw(&mut self) -> io::Result<()> {
         self.app.refresh();
         if let Some(pager) = &self.app.pager {
+            self.app.stage.hold_back();
             self.tty.page(true)?;
             let mut text = "\x1b[?2026h\x1b[?25l\x1b[?7l\x1b[H".to_owned();
             for (number, row) in pager.rows().iter().enumerate() {

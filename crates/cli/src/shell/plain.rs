@@ -4,11 +4,13 @@ use std::io::{self, Write as _};
 
 use fluffy_base::is_blank;
 use fluffy_workflow::{Access, Mode};
+use rustix::termios::{QueueSelector, tcflush};
 
 use super::app::Lookup;
 use super::command::{Misread, Verb, is_command, manual, parse};
 use super::hands::{Home, Manner};
-use crate::commands::run::{self, RunRequest, Stage, drive, watched};
+use crate::client::{Line as Connection, Link};
+use crate::commands::chat::{Turn, submission};
 use crate::commands::session;
 use crate::explain::{CANCELLED, CliError, DONE};
 use crate::inert::inert;
@@ -16,7 +18,7 @@ use crate::interrupt::Stop;
 use crate::lines::{Line, read_line};
 use crate::output::Output;
 use crate::review::Said;
-use crate::wire::Act;
+use crate::wire::{Act, ChatWork, Say};
 
 /// The longest message.
 const MAX_LINE: usize = 1 << 20;
@@ -40,6 +42,12 @@ struct Plain<'a> {
     task: Task,
     output: &'a mut Output,
     stop: Stop,
+    link: Link<'static>,
+    /// As long as there is a connection, the kernel remembers the conversation.
+    kept: Option<Connection>,
+    /// What was asked last, by its id.
+    asked: Option<String>,
+    verbose: bool,
 }
 
 /// Talks line by line.
@@ -50,7 +58,9 @@ pub(super) fn run(
     output: &mut Output,
 ) -> Result<u8, CliError> {
     let stop = Stop::listen()?;
-    let mut plain = Plain { home, manner, task, output, stop };
+    let link = Link::new(home.place, home.environment);
+    let (kept, asked, verbose) = (None, None, false);
+    let mut plain = Plain { home, manner, task, output, stop, link, kept, asked, verbose };
     let mut input = io::stdin().lock();
     loop {
         plain.output.flush()?;
@@ -81,6 +91,7 @@ impl Plain<'_> {
             return self.send(line).map(|()| Next::Again);
         }
         match parse(line) {
+            Ok(typed) if typed.verb == Verb::Conversation => self.send(line).map(|()| Next::Again),
             Ok(typed) => self.command(typed.verb, typed.argument),
             Err(Misread { why, fix }) => {
                 self.output.notice(format!("ERROR: this is no command\nReason: {why}\nFix: {fix}"));
@@ -89,16 +100,31 @@ impl Plain<'_> {
         }
     }
 
+    /// A line becomes a turn of the conversation.
     fn send(&mut self, text: &str) -> Result<(), CliError> {
         let Manner { choice, caps } = self.manner.clone();
-        let Task { mode, access, .. } = self.task;
-        let pins = self.task.pins.clone();
-        let request = RunRequest { task: text.to_owned(), mode, access, pins, choice, caps };
+        let say = Say {
+            text: text.to_owned(),
+            answers: self.asked.take(),
+            confirmed: false,
+            verbose: self.verbose,
+            mode: self.task.mode,
+            access: self.task.access,
+            pins: self.task.pins.clone(),
+            no_model: None,
+        };
         let (place, environment) = (self.home.place, self.home.environment);
-        let manner = run::Manner { json: false, said: Said::Nothing, stage: Stage::Stderr };
-        watched(manner, environment, &self.stop, &|watched| {
-            drive(&request, place, environment, watched)
-        })?;
+        let work = ChatWork::Say(Box::new(say));
+        let submission = submission(place, environment, &choice, caps, work)?;
+        let turn = Turn { link: &self.link, environment, stop: &self.stop, said: Said::Nothing };
+        let reply = turn.for_people(submission, self.output);
+        // Where there is no kernel any more, there is nothing to be remembered.
+        self.kept = self.link.existing().ok().flatten();
+        self.asked = reply?.pending.map(|pending| pending.id);
+        if self.asked.is_some() {
+            // What was typed before the question was there is no answer to it.
+            let _kept = tcflush(io::stdin(), QueueSelector::IFlush);
+        }
         Ok(())
     }
 
@@ -122,12 +148,11 @@ impl Plain<'_> {
             Verb::New => self.task.pins.clear(),
             Verb::Grants => self.look(&Lookup::Grants(None))?,
             Verb::Help => self.output.line(manual())?,
-            Verb::Approve
-            | Verb::Reject
-            | Verb::Cancel
-            | Verb::Verbose
-            | Verb::Conversation
-            | Verb::Clear => {
+            Verb::Verbose => {
+                self.verbose = !self.verbose;
+                self.output.line(if self.verbose { "more is shown" } else { "less is shown" })?;
+            }
+            Verb::Approve | Verb::Reject | Verb::Cancel | Verb::Conversation | Verb::Clear => {
                 self.output.notice("this terminal cannot do that: questions are answered when they are asked, and Ctrl-C ends what is under way");
             }
         }

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use fluffy_base::{Event as Told, Json, ProjectPath, Span};
+use fluffy_base::{Event as Told, Json, ProjectPath, Span, is_blank};
 use fluffy_workflow::{
     Event, Extent, Lines, Outcome, PathKind, Pattern, Project, State, Suite, TestRun, Transition,
     detect, missing_manifest,
@@ -236,7 +236,7 @@ impl Desk {
 
     fn tell(&self, tested: &Tested) {
         let failed = tested.run.cases().filter(|(_, case)| case.outcome == Outcome::Failed);
-        let failed = failed.map(|(id, _)| id.to_owned());
+        let failed = failed.map(|(id, _)| silence(tested, id).unwrap_or_else(|| id.to_owned()));
         let broken = broken(&tested.run).map(|file| format!("{file}: it cannot be built"));
         self.observer.notice(Told::TestsFinished {
             passed: tested.summary.passed,
@@ -288,6 +288,18 @@ fn failures(tested: &Tested) -> usize {
     tested.summary.failed + broken(&tested.run).count()
 }
 
+/// A suite that told nothing, with the reason: nobody could guess it from its name.
+fn silence(tested: &Tested, id: &str) -> Option<String> {
+    let summary = &tested.summary;
+    // Suites stand in parentheses among the tests.
+    let is_suite = tested.silent && id.ends_with(')');
+    let (_, why) = summary.failures.iter().find(|(name, _)| is_suite && name == id)?;
+    let printed = summary.problems.iter().find(|problem| problem.starts_with(id));
+    let last = printed.and_then(|text| text.lines().skip(1).filter(|line| !is_blank(line)).last());
+    let last = last.map(|line| format!(": {}", line.trim())).unwrap_or_default();
+    Some(format!("{id}: {why}{last}"))
+}
+
 /// The run of a project that has no tests.
 fn nothing(wanted: &Wanted) -> Result<Tested, ToolError> {
     let extent = if wanted.pattern.is_some() { Extent::Part } else { Extent::Whole };
@@ -328,4 +340,29 @@ fn answer(tested: &Tested, transition: &Transition) -> Value {
         members.insert("hint".to_owned(), json!(text));
     }
     told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workshop::TestSummary;
+
+    #[test]
+    fn a_runner_that_told_nothing_is_named_with_its_reason_and_its_last_words() {
+        let mut tested = Tested {
+            run: TestRun::new(Extent::Whole, []).unwrap(),
+            summary: TestSummary::default(),
+            coverage: Vec::new(),
+            silent: true,
+        };
+        let failure = |id: &str| (id.to_owned(), "it told nothing".to_owned());
+        tested.summary.failures = vec![failure("(pytest)"), failure("test_a.py::test_b")];
+        assert_eq!(silence(&tested, "(pytest)").as_deref(), Some("(pytest): it told nothing"));
+        let printed = "(pytest) printed at its end:\nTraceback\nNo module named pytest\n\n";
+        tested.summary.problems.push(printed.to_owned());
+        let told = "(pytest): it told nothing: No module named pytest";
+        assert_eq!(silence(&tested, "(pytest)").as_deref(), Some(told));
+        assert_eq!(silence(&tested, "test_a.py::test_b"), None);
+        assert_eq!(silence(&tested, "(go)"), None);
+    }
 }

@@ -25,6 +25,8 @@ const MENU_ROWS: usize = 8;
 const TOLD: usize = 4000;
 /// How wide a column of names is.
 const NAMES: usize = 28;
+/// How many rows are held back while something else is on the screen.
+const HELD_ROWS: usize = 10_000;
 /// Screens of at least so many rows have room for a blank one.
 const ROOMY: usize = 10;
 
@@ -52,6 +54,8 @@ pub(crate) struct Stage {
     height: usize,
     markdown: Markdown,
     finished: Vec<String>,
+    /// Rows that were given up, since too many were held back.
+    given_up: usize,
     last: Option<Kind>,
     pub(crate) editor: Editor,
     /// What stands left of the input.
@@ -73,6 +77,7 @@ impl Stage {
             height: height.max(1),
             markdown: Markdown::new(colour),
             finished: Vec::new(),
+            given_up: 0,
             last: None,
             editor: Editor::new(),
             prompt: PROMPT.to_owned(),
@@ -208,10 +213,22 @@ impl Stage {
         (self.width, self.height) = (width.max(4), height.max(1));
     }
 
+    /// Something else is on the screen: what is finished meanwhile is held back, the newest of it.
+    pub(crate) fn hold_back(&mut self) {
+        let over = self.finished.len().saturating_sub(HELD_ROWS);
+        self.finished.drain(..over);
+        self.given_up = self.given_up.saturating_add(over);
+    }
+
     /// What is to be written.
     pub(crate) fn draw(&mut self, screen: &mut Screen) -> String {
         let view = self.view();
-        let finished = std::mem::take(&mut self.finished);
+        let mut finished = std::mem::take(&mut self.finished);
+        let given_up = std::mem::take(&mut self.given_up);
+        if given_up > 0 {
+            let row = format!("… {given_up} rows before this went by while you were reading");
+            finished.insert(0, painted(Style::QUIET, &cut(&row, self.width - 1), self.colour));
+        }
         screen.draw(&finished, view)
     }
 

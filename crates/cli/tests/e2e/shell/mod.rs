@@ -210,6 +210,16 @@ fn a_dumb_terminal_is_served_line_by_line() {
     terminal.sees("did you mean /status?");
     terminal.sent("/explore");
     terminal.sees("explore mode");
+    terminal.sent("yes");
+    terminal.sees("There is nothing that waits for a yes");
+    terminal.sent("summarize that");
+    terminal.sees("I have nothing that `last` could be");
+    terminal.sent("/anchors");
+    terminal.sees("There is nothing to refer to yet");
+    terminal.sent("/verbose");
+    terminal.sees("more is shown");
+    terminal.sent("thanks");
+    terminal.sees("intent    talk");
     terminal.sent("/quit");
     terminal.sees("left: 0");
 }

@@ -375,3 +375,18 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_goes_by_behind_a_page_is_held_back_within_bounds_and_its_loss_is_told() {
+    let mut scene = Scene::new(60, 12);
+    for number in 0..HELD_ROWS + 25 {
+        scene.stage.tell(&format!("row {number}"));
+        scene.stage.hold_back();
+    }
+    assert_eq!(scene.stage.finished.len(), HELD_ROWS);
+    let drawn = scene.stage.draw(&mut scene.screen);
+    let rows: Vec<String> = drawn.lines().map(bare).collect();
+    assert!(rows.iter().any(|row| row.contains("… 25 rows before this went by")), "{}", rows[0]);
+    assert!(!drawn.contains("row 24\r") && drawn.contains("row 25"));
+    assert!(!scene.stage.draw(&mut scene.screen).contains("went by"), "it is told once");
+}
