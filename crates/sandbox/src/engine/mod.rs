@@ -100,7 +100,7 @@ impl Engine {
     /// Opens the driver: greets the engine, sweeps up what killed kernels left, and sees to the image, which may take
     /// longer than this call. Whether a sandbox can be made, [`ping`](Runtime::ping) tries.
     pub fn open(options: EngineOptions) -> Result<Self, RuntimeError> {
-        let (api, about) = greet(&options)?;
+        let (api, about) = greet(options.engine, &options.sockets)?;
         let api = Arc::new(api);
         let mut system =
             System::find().map_err(outside("the namespaces of this process cannot be read"))?;
@@ -258,10 +258,10 @@ impl Shared {
 }
 
 /// Greets the first engine that answers; if none does, the error of the first socket that is there, or of the last.
-fn greet(options: &EngineOptions) -> Result<(Api, About), RuntimeError> {
+fn greet(engine: EngineKind, sockets: &[PathBuf]) -> Result<(Api, About), RuntimeError> {
     let mut failed = None;
-    for socket in &options.sockets {
-        match Api::greet(options.engine, socket) {
+    for socket in sockets {
+        match Api::greet(engine, socket) {
             Ok(greeted) => return Ok(greeted),
             Err(error) => {
                 if socket.exists() {
@@ -273,7 +273,7 @@ fn greet(options: &EngineOptions) -> Result<(Api, About), RuntimeError> {
     }
     Err(failed.map_or_else(
         || RuntimeError::Unavailable {
-            what: format!("nobody said where {} listens", options.engine),
+            what: format!("nobody said where {engine} listens"),
             fix: "set DOCKER_HOST or XDG_RUNTIME_DIR".to_owned(),
         },
         RuntimeError::Engine,
