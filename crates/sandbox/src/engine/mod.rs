@@ -41,7 +41,7 @@ use crate::native::seccomp::json::around_a_job;
 use crate::native::spec::{Inner, Owner};
 use crate::native::system::System;
 use crate::native::{outside, plan as native_plan};
-use crate::runtime::{Health, Runtime, RuntimeError, Sandbox, Swept};
+use crate::runtime::{Health, MadeOf, Runtime, RuntimeError, Sandbox, Swept};
 use crate::template::Template;
 use crate::volume::{Store, Volume};
 
@@ -192,6 +192,12 @@ impl Runtime for Engine {
 
     fn create(&self, config: Config, job: Job) -> Result<Box<dyn Sandbox>, RuntimeError> {
         Ok(Box::new(sandbox::create(Arc::clone(&self.shared), config, job)))
+    }
+
+    fn made_of(&self) -> Result<Option<MadeOf>, RuntimeError> {
+        let image = &self.shared.image;
+        let (image, digest) = (image.name().to_owned(), image.digest()?);
+        Ok(Some(MadeOf { driver: self.name(), image, digest }))
     }
 
     fn sweep(&self) -> Swept {

@@ -28,8 +28,28 @@ fn engine_sbx_9_slow_a_task_goes_from_a_failing_test_to_a_commit_in_sandboxes_of
         assert!(heard.contains("sandbox-entry"), "it ran in a container of ours: {heard}");
         let verified = worker.run(&["audit", "verify"]);
         assert_eq!(verified.code, 0, "{}{}", verified.out, verified.err);
+        images_are_recorded(&worker);
         worker.leaves_nothing();
     }
+}
+
+/// Of every sandbox it is in the ledger which image it was made of, by its digest, and people see it.
+fn images_are_recorded(worker: &Worker) {
+    let built = worker.run(&["image", "build"]);
+    let digest = built.out.trim();
+    assert!(digest.starts_with("sha256:"), "{}{}", built.out, built.err);
+    let log = ["audit", "log", "--event", "sandbox_created"];
+    let made = worker.run(&[&log[..], &["--json"]].concat()).json_lines();
+    assert!(made.len() > 3, "{made:?}");
+    for entry in made {
+        let said = &entry["detail"]["metadata"];
+        assert_eq!(said["driver"], worker.engine.name(), "{entry}");
+        assert_eq!(said["image_digest"], digest, "{entry}");
+        assert!(said["image"].as_str().unwrap().starts_with("localhost/fluffy-base:"), "{entry}");
+    }
+    let shown = worker.run(&log).out;
+    let line = format!("a sandbox is made by {} of {}", worker.engine, &digest[..19]);
+    assert!(shown.lines().all(|shown| shown.contains(&line)), "{shown}");
 }
 
 #[test]

@@ -101,6 +101,13 @@ impl Worker {
         Answer::of(self.theirs(&self.lab.user.command(args)).output().unwrap())
     }
 
+    /// Goes on with the last session.
+    pub(super) fn resume(&self) -> Run {
+        let transcript = self.lab.user.project.path("transcript.jsonl");
+        let provider = format!("replay:{}", transcript.display());
+        Run::of(self.run(&["session", "resume", "--json", "--provider", &provider]))
+    }
+
     /// Processes of theirs with such words in their command.
     pub(super) fn processes(&self, words: &str) -> Vec<i32> {
         let place = self.lab.user.project.path("").display().to_string();
