@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    AgentError, Bench, Conversation, ParsedCall, Rules, Spent, Standing, TaskStatus, calls,
+    AgentError, Bench, Conversation, Failure, ParsedCall, Rules, Spent, Standing, TaskStatus, calls,
 };
 
 /// A session of the kernel's.
@@ -214,6 +214,18 @@ pub fn transcript(stored: &StoredSession) -> Result<Vec<String>, ResumeError> {
     Ok(lines)
 }
 
+impl SessionBench<'_> {
+    /// This status, unless nothing can run any more.
+    fn unless_lost(&self, status: TaskStatus) -> TaskStatus {
+        let Some(lost) = self.session.lost() else { return status };
+        TaskStatus::Failed(Failure {
+            what: "no sandbox can be made any more".to_owned(),
+            why: lost.why,
+            fix: format!("{}; then go on: fluffy session resume", lost.fix),
+        })
+    }
+}
+
 impl Bench for SessionBench<'_> {
     fn tools(&self) -> Vec<ToolDefinition> {
         self.tools.clone()
@@ -258,14 +270,14 @@ impl Bench for SessionBench<'_> {
     fn status(&self) -> TaskStatus {
         match self.session.is_done() {
             Some(summary) => TaskStatus::Done { summary },
-            None => TaskStatus::Working { missing: String::new() },
+            None => self.unless_lost(TaskStatus::Working { missing: String::new() }),
         }
     }
 
     fn finish(&self, text: &str) -> Result<TaskStatus, AgentError> {
         Ok(match self.session.finish(text) {
             Status::Done { summary } => TaskStatus::Done { summary },
-            Status::Working { missing } => TaskStatus::Working { missing },
+            Status::Working { missing } => self.unless_lost(TaskStatus::Working { missing }),
         })
     }
 

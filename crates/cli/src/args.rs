@@ -139,6 +139,19 @@ pub(crate) enum KernelCommand {
     /// Work for the clients of one project, for the bootstrap at the other end of the standard input
     #[command(hide = true)]
     Serve(ServeArgs),
+    /// Be the door to an engine for the kernel that started this
+    #[command(hide = true)]
+    Gate(GateArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct GateArgs {
+    /// Where that kernel listens
+    #[arg(long, value_name = "PATH")]
+    pub(crate) socket: PathBuf,
+    /// That kernel's process
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) kernel: i32,
 }
 
 #[derive(Debug, ClapArgs)]

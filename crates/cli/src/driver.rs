@@ -12,6 +12,9 @@ use crate::environment::Environment;
 use crate::explain::{CliError, NO_SANDBOX, USAGE};
 use crate::settings::{Layer, Settings};
 
+/// What works without an engine.
+const NATIVE: &str = "have the native driver make them: FLUFFY_SANDBOX_RUNTIME=native, or fluffy config set sandbox.runtime native";
+
 /// A driver with everything that it is told when it is opened.
 #[derive(Debug, Clone)]
 pub(crate) enum Driver {
@@ -33,26 +36,43 @@ pub(crate) struct Chosen {
 pub(crate) enum DriverError {
     #[error("no engine was named")]
     NoEngine,
-    #[error("a task cannot run in sandboxes of {0}")]
-    Session(EngineKind),
+    #[error("a task that root begins cannot run in sandboxes of {0}")]
+    Root(EngineKind),
+    #[error("the kernel would see the engine's socket `{}`", .0.display())]
+    Seen(PathBuf),
+    #[error("the gate to {0} does not stand")]
+    Gate(EngineKind),
 }
 
 impl DriverError {
     pub(crate) fn why(&self) -> &'static str {
         match self {
             Self::NoEngine => "images belong to Docker or Podman, and the native driver needs none",
-            Self::Session(_) => {
-                "its kernel is confined, and an engine's socket inside would be root on this machine"
+            Self::Root(_) => {
+                "root's kernel becomes a user that owns nothing, whom files are shown to as its own, and an engine cannot show them so"
             }
+            Self::Seen(_) => {
+                "whoever may use it is root on this machine, and it lies where the kernel works"
+            }
+            Self::Gate(_) => "its process ended without a word",
         }
     }
 
     pub(crate) fn remedy(&self) -> (String, u8) {
         match self {
             Self::NoEngine => ("name one: fluffy image build --engine docker".to_owned(), USAGE),
-            Self::Session(_) => (
-                "have the native driver make them: FLUFFY_SANDBOX_RUNTIME=native, or fluffy config set sandbox.runtime native"
-                    .to_owned(),
+            Self::Root(_) => (
+                format!(
+                    "run fluffy as the user who works on the project and may use the engine, or {NATIVE}"
+                ),
+                NO_SANDBOX,
+            ),
+            Self::Seen(_) => (
+                format!("have the engine listen elsewhere, such as below /run, or {NATIVE}"),
+                NO_SANDBOX,
+            ),
+            Self::Gate(_) => (
+                format!("try again, see what this machine offers: fluffy doctor, or {NATIVE}"),
                 NO_SANDBOX,
             ),
         }

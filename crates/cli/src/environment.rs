@@ -9,6 +9,9 @@ use fluffy_kernel::IdentityOverrides;
 /// The setting that names a builder of the user's own, as a variable.
 const BUILDER_COMMAND: &str = "FLUFFY_FORGE_BUILDER_COMMAND";
 
+/// The settings that say what makes the sandboxes, as variables.
+const SANDBOX_SETTINGS: [&str; 2] = ["FLUFFY_SANDBOX_RUNTIME", "FLUFFY_SANDBOX_IMAGE"];
+
 /// The environment as far as it matters.
 #[derive(Debug, Default)]
 pub(crate) struct Environment {
@@ -114,6 +117,7 @@ impl Environment {
     pub(crate) fn for_kernel(&self) -> impl Iterator<Item = (&'static str, OsString)> {
         let dir = |dir: &Option<PathBuf>| dir.clone().map(PathBuf::into_os_string);
         let builder = self.settings.iter().find(|(name, _)| name == BUILDER_COMMAND);
+        let sandboxes = self.of_sandboxes();
         let given = [
             ("HOME", dir(&self.home)),
             ("XDG_STATE_HOME", dir(&self.state_home)),
@@ -125,7 +129,20 @@ impl Environment {
             // What has to be seen of this machine depends on it.
             (BUILDER_COMMAND, builder.map(|(_, text)| text.clone())),
         ];
-        given.into_iter().filter_map(|(name, value)| Some((name, value?)))
+        given.into_iter().filter_map(|(name, value)| Some((name, value?))).chain(sandboxes)
+    }
+
+    /// The variables that say what makes the sandboxes. Of addresses only those of sockets, in which nothing is secret.
+    pub(crate) fn of_sandboxes(&self) -> Vec<(&'static str, OsString)> {
+        let set = |wanted: &&str| self.settings.iter().find(|(name, _)| name == wanted);
+        let settings = SANDBOX_SETTINGS.iter();
+        let settings = settings.filter_map(|name| Some((*name, set(name)?.1.clone())));
+        let hosts = [("DOCKER_HOST", &self.docker_host), ("CONTAINER_HOST", &self.container_host)];
+        let hosts = hosts.into_iter().filter_map(|(name, host)| {
+            let host = host.as_ref().filter(|host| host.starts_with("unix://"))?;
+            Some((name, OsString::from(host)))
+        });
+        settings.chain(hosts).collect()
     }
 
     /// What git is told of the user, and what they set for us; their keys are nowhere near.

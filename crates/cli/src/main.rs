@@ -16,6 +16,7 @@ mod explain;
 mod explanation;
 mod extensions;
 mod forge;
+mod gate;
 mod gateway;
 mod inert;
 mod interrupt;

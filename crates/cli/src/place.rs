@@ -6,8 +6,8 @@ use std::sync::Arc;
 use fluffy_base::{Digest, IdSource as _, ProjectPath, SystemIds};
 use fluffy_ledger::{Layout, LedgerError, SigningKey, load_or_create_key};
 use fluffy_policy::Part;
-use fluffy_sandbox::l1::L1Options;
-use fluffy_sandbox::{ImageChoice, NativeOptions, Runtime};
+use fluffy_sandbox::l1::{self, L1Options};
+use fluffy_sandbox::{Fetch, GateOptions, ImageChoice, NativeOptions, Runtime};
 
 use crate::builders;
 use crate::driver::{self, Chosen, Driver};
@@ -123,8 +123,13 @@ impl Place {
         &self,
         environment: &Environment,
     ) -> Result<Arc<dyn Runtime>, CliError> {
-        let image = driver::image(&Settings::load(self, environment)?)?;
+        let image = self.image(environment)?;
         Ok(self.driver(environment, self.engine.clone(), image)?.open()?)
+    }
+
+    /// The image that containers are made of, for whoever has this environment.
+    pub(crate) fn image(&self, environment: &Environment) -> Result<ImageChoice, CliError> {
+        driver::image(&Settings::load(self, environment)?)
     }
 
     /// A driver of sandboxes: containers of this image where an engine is named, else the native one.
@@ -140,6 +145,39 @@ impl Place {
     /// The engine that makes sandboxes, if one was chosen.
     pub(crate) fn engine(&self) -> Option<&Chosen> {
         self.engine.as_ref()
+    }
+
+    /// The same project, with sandboxes made by the engine behind this door.
+    pub(crate) fn through(self, door: PathBuf) -> Self {
+        let engine = self.engine.map(|chosen| Chosen { sockets: vec![door], ..chosen });
+        Self { engine, ..self }
+    }
+
+    /// What a gate to the chosen engine lets through for the kernel that listens at this socket: what that kernel
+    /// sees of this machine and works with, and nothing that is hidden from it.
+    pub(crate) fn gate(
+        &self,
+        environment: &Environment,
+        chosen: &Chosen,
+        socket: &Path,
+    ) -> Result<GateOptions, CliError> {
+        let confinement = self.confinement(environment, socket)?;
+        let mut shown = l1::shown(&confinement)?;
+        shown.extend([confinement.project, confinement.program, self.sessions(), self.forge()]);
+        let cache = self.cache()?;
+        shown.push(cache.join("tools"));
+        let fetched = match self.image(environment)? {
+            ImageChoice::Named(name, Fetch::Allowed) => Some(name),
+            ImageChoice::Named(_, Fetch::Never) | ImageChoice::Base => None,
+        };
+        Ok(GateOptions {
+            engine: chosen.engine,
+            sockets: chosen.sockets.clone(),
+            fetched,
+            shown,
+            state: self.state.join("sandboxes").join(chosen.engine.name()),
+            profiles: cache.join("gate"),
+        })
     }
 
     /// How sandboxes are made: by this program, with their leavings beside the ledgers. Guests of the kernel

@@ -354,6 +354,8 @@ pub(crate) struct Surroundings {
     git_identity: IdentityOverrides,
     /// The variables that are settings of ours.
     settings: Vec<(String, Bytes)>,
+    /// The variables that say what makes the sandboxes: the way to an engine is made before a kernel's walls close.
+    sandboxes: Vec<(String, Bytes)>,
 }
 
 impl Surroundings {
@@ -374,6 +376,11 @@ impl Surroundings {
             personal: environment.personal_files().iter().map(|path| identity(path)).collect(),
             git_identity: environment.git_identity.clone(),
             settings: settings.collect(),
+            sandboxes: environment
+                .of_sandboxes()
+                .iter()
+                .map(|(name, it)| ((*name).to_owned(), text(it)))
+                .collect(),
         }
     }
 
@@ -383,7 +390,7 @@ impl Surroundings {
             (it.path.clone(), it.home.clone(), it.settings_in.clone(), it.personal.clone())
         };
         let skills = |it: &Self| (it.cache.clone(), it.tools.clone());
-        parts(self) == parts(own) && skills(self) == skills(own)
+        parts(self) == parts(own) && skills(self) == skills(own) && self.sandboxes == own.sandboxes
     }
 
     /// The kernel's own environment with these in it.

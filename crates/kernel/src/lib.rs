@@ -116,7 +116,7 @@ pub use fluffy_policy::{Isolation, Shape};
 pub use fluffy_sandbox::proxy::{Upstream, UpstreamError};
 pub use fluffy_sandbox::{Captured, End, Limit, Limits, sandbox_init};
 pub use workshop::{
-    CommandError, CommandLine, CommandRun, Current, Edit, EditError, Like, MAX_EDIT_BYTES,
+    CommandError, CommandLine, CommandRun, Current, Edit, EditError, Like, Lost, MAX_EDIT_BYTES,
     Measured, NotTaken, Originals, Printed, ProduceError, Produced, Ran, Refused, Sight,
     SightError, SuiteRun, Taken, Taking, TestPlan, TestSummary, Tested, TestsError, Workshop,
     WorkshopError, WorkshopOptions, file_host,

@@ -33,6 +33,8 @@ pub use native::seccomp::{Refused, refused};
 pub use native::{Guest, Native, NativeOptions, sandbox_entry, sandbox_init};
 pub use network::Network;
 pub use profile::Profile;
-pub use runtime::{Failure, Health, Inspection, Runtime, RuntimeError, Sandbox, State, Swept};
+pub use runtime::{
+    Failure, Health, Inspection, MadeOf, Runtime, RuntimeError, Sandbox, State, Swept,
+};
 pub use template::Template;
 pub use volume::{Store, Volume};

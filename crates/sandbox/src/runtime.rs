@@ -32,6 +32,12 @@ pub trait Runtime: Send + Sync {
     /// Makes a sandbox, which does not run yet.
     fn create(&self, config: Config, job: Job) -> Result<Box<dyn Sandbox>, RuntimeError>;
 
+    /// What sandboxes are made of, where that is an image; waited for, if it is on its way. The same for as long as this
+    /// lives.
+    fn made_of(&self) -> Result<Option<MadeOf>, RuntimeError> {
+        Ok(None)
+    }
+
     /// Takes away what kernels left that were killed: processes, mounts, groups, directories.
     fn sweep(&self) -> Swept;
 
@@ -47,6 +53,17 @@ pub trait Runtime: Send + Sync {
         sandbox.remove();
         outcome
     }
+}
+
+/// An image that sandboxes are made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MadeOf {
+    /// Who makes them.
+    pub driver: &'static str,
+    /// The image's name, as it was asked for.
+    pub image: String,
+    /// Its digest, which is what containers are made of.
+    pub digest: String,
 }
 
 /// One sandbox. Dropping it removes it.

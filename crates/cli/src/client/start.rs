@@ -6,7 +6,6 @@ use std::process::{Command, Stdio};
 use serde::Deserialize;
 
 use super::unanswered;
-use crate::driver::DriverError;
 use crate::environment::Environment;
 use crate::explain::{CliError, Explained};
 use crate::place::{Place, private_directory};
@@ -26,9 +25,6 @@ enum Said {
 /// Starts the kernel of a project and waits until it answers.
 #[expect(clippy::disallowed_methods, reason = "the one place that starts the bootstrap")]
 pub(super) fn kernel(place: &Place, environment: &Environment) -> Result<(), CliError> {
-    if let Some(chosen) = place.engine() {
-        return Err(DriverError::Session(chosen.engine).into());
-    }
     let program = place.executable()?;
     let log = place.kernel_log();
     if let Some(dir) = log.parent() {

@@ -113,7 +113,10 @@ fn drivers(place: &Place, environment: &Environment) -> Vec<Finding> {
         },
     };
     let name = used.map_or("native", EngineKind::name);
-    let text = format!("{name} ({why}; change it: fluffy config set sandbox.runtime …)");
+    let root = used.is_some() && rustix::process::geteuid().is_root();
+    let but =
+        if root { "; not for tasks, which root can have by the native driver alone" } else { "" };
+    let text = format!("{name} ({why}{but}; change it: fluffy config set sandbox.runtime …)");
     let mut findings = vec![Finding { name: "sandboxes by", state: State::Fine, text }];
     findings.extend(native(place, environment, used.is_none()));
     for engine in EngineKind::ALL {

@@ -11,6 +11,7 @@ use crate::args::ServeArgs;
 use crate::environment::Environment;
 use crate::explain::{CliError, DONE};
 use crate::forge::person;
+use crate::gate::{self, Standing};
 use crate::interrupt::Stop;
 use crate::place::Place;
 use crate::service::{Counter, Desk};
@@ -41,9 +42,12 @@ fn serve(place: Place, environment: &Environment, args: &ServeArgs) -> Result<u8
     let client = rustix::process::geteuid().as_raw();
     let surroundings = Surroundings::of(environment);
     let walls = place.confinement(environment, &args.socket)?;
+    let gate = gate::start(&place, &args.socket)?;
     // Found out before the walls close, behind which root is somebody else.
     let environment = &Environment { user: Some(person()), ..environment.parts() };
     let _confined = enter(&walls)?;
+    gate.as_ref().map_or(Ok(()), Standing::is_the_only_way)?;
+    let place = place.through(gate::door(&args.socket, std::process::id()));
     let listener = match listen(&args.socket) {
         Err(ListenError::AlreadyRunning(_)) => return Ok(RUNNING),
         listening => listening?,
@@ -61,6 +65,14 @@ fn serve(place: Place, environment: &Environment, args: &ServeArgs) -> Result<u8
     let ready = Arc::clone(&desk);
     // Whoever had this process started will want it, and is still on the way.
     std::thread::Builder::new().name("sandboxes".to_owned()).spawn(move || ready.make_ready())?;
+    if let Some(mut gate) = gate {
+        let cut_off = Arc::clone(&desk);
+        std::thread::Builder::new().name("gate".to_owned()).spawn(move || {
+            // Whoever comes next gets a kernel with a gate.
+            let _ended = gate.process.wait();
+            cut_off.hurry();
+        })?;
+    }
     let orphaned = Arc::clone(&desk);
     std::thread::Builder::new().name("bootstrap".to_owned()).spawn(move || {
         // Nothing is said there: its end is the end of the bootstrap.

@@ -18,6 +18,7 @@ mod demo;
 mod doctor;
 pub(crate) mod file_host;
 mod image_build;
+mod kernel_gate;
 mod kernel_halt;
 mod kernel_serve;
 mod kernel_stop;
@@ -94,6 +95,9 @@ pub(crate) fn run(
         Command::Kernel(KernelCommand::Stop) => kernel_stop::run(&place()?, environment, output)?,
         Command::Kernel(KernelCommand::Serve(serve)) => {
             kernel_serve::run(place()?, environment, &serve)?
+        }
+        Command::Kernel(KernelCommand::Gate(gate)) => {
+            kernel_gate::run(&place()?, environment, &gate, output)?
         }
         Command::Audit(command) => audit(&place, environment, &command, output)?,
         Command::Policy(command) => policy(&place()?, environment, &command, output)?,

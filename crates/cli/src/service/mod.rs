@@ -16,7 +16,7 @@ use std::time::Duration;
 use fluffy_base::{ClientId, Fault, FaultCode, Message};
 use fluffy_kernel::{Peer, Service};
 use fluffy_provider::MAX_TRANSCRIPT_BYTES;
-use fluffy_sandbox::Runtime;
+use fluffy_sandbox::{ImageChoice, Runtime};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -42,7 +42,8 @@ pub(crate) struct Desk {
     environment: Environment,
     /// What it was started in.
     surroundings: Surroundings,
-    runtime: Mutex<Option<Arc<dyn Runtime>>>,
+    /// What makes the sandboxes, and of which image.
+    runtime: Mutex<Option<(ImageChoice, Arc<dyn Runtime>)>>,
     inside: Mutex<Inside>,
     changed: Condvar,
 }
@@ -130,15 +131,17 @@ impl Desk {
         drop(self.runtime());
     }
 
-    /// What makes the sandboxes; tried once. Nothing runs outside of a sandbox, so no work begins without.
+    /// What makes the sandboxes; tried once for an image. Nothing runs outside of a sandbox, so no work begins without.
     fn runtime(&self) -> Result<Arc<dyn Runtime>, CliError> {
         let mut kept = self.runtime.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(runtime) = &*kept {
+        let environment = self.surroundings.within(&self.environment);
+        let image = self.place.image(&environment)?;
+        if let Some((_, runtime)) = kept.as_ref().filter(|(of, _)| *of == image) {
             return Ok(Arc::clone(runtime));
         }
-        let runtime = self.place.sandboxes(&self.environment)?;
+        let runtime = self.place.sandboxes(&environment)?;
         runtime.ping()?;
-        *kept = Some(Arc::clone(&runtime));
+        *kept = Some((image, Arc::clone(&runtime)));
         Ok(runtime)
     }
 

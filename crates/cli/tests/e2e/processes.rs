@@ -279,6 +279,7 @@ fn submission(lab: &Lab, mode: &str) -> Value {
         "surroundings": {
             "personal": personal(&settings), "path": given("PATH"), "home": home,
             "settings_in": bytes(settings.as_os_str()), "cache": bytes(cache.as_os_str()), "tools": tools,
+            "sandboxes": [],
             "git_identity": { "author_name": null, "author_email": null, "committer_name": null,
                 "committer_email": null, "email": null },
             "settings": [],

@@ -52,7 +52,7 @@ pub use self::restore::{Archived, Driver, RestoreError, StoredSession, TurnRecor
 use self::rules::{Expected, Proposal};
 pub use self::status::Status;
 use crate::tools::Views as _;
-use crate::{Grant, Journal as _, Kernel, KernelError, Note, ToolError, ToolSpec};
+use crate::{Grant, Journal as _, Kernel, KernelError, Lost, Note, ToolError, ToolSpec};
 
 /// The tools that the model is offered, in the order in which they are told.
 pub const OFFERED: [&str; 19] = [
@@ -248,6 +248,11 @@ impl Session {
     /// Whether the model has said that the task is done, and it is.
     pub fn is_done(&self) -> Option<String> {
         self.desk.look().progress.done.clone()
+    }
+
+    /// Why nothing can run any more, if that is so. A model that went on would be told so at every call, and paid for.
+    pub fn lost(&self) -> Option<Lost> {
+        self.desk.workshop.lost().cloned()
     }
 
     /// Gives the task up. What it produced stays in the session and goes nowhere.

@@ -23,8 +23,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use fluffy_base::{Excerpt, ProjectPath};
 use fluffy_ledger::EventType;
 use fluffy_sandbox::{
-    Changes, Config, ConfigError, Job, Limits, Outcome, Runtime, RuntimeError, Sandbox, Store,
-    Template, Volume, Watcher, Workspace,
+    Changes, Config, ConfigError, Job, Limits, MadeOf, Outcome, Runtime, RuntimeError, Sandbox,
+    Store, Template, Volume, Watcher, Workspace,
 };
 
 pub use self::command::{CommandError, CommandLine, CommandRun};
@@ -61,8 +61,18 @@ pub struct Workshop {
     running: Mutex<BTreeMap<String, Arc<dyn Sandbox>>>,
     closed: AtomicBool,
     reporter: OnceLock<Reporter>,
+    lost: OnceLock<Lost>,
     /// The guest that stands ready for the next edit.
     standby: Standby,
+}
+
+/// Why no sandbox can be made any more: the machine does not let it, or the engine that makes them is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lost {
+    /// What was found.
+    pub why: String,
+    /// What helps.
+    pub fix: String,
 }
 
 /// Who is told what becomes of sandboxes. What cannot be told does not run.
@@ -80,6 +90,8 @@ pub(crate) enum Life<'a> {
         id: &'a str,
         /// The program that will run.
         program: &'a str,
+        /// What it is made of, if that is an image.
+        of: Option<&'a MadeOf>,
     },
     /// Nothing of it is left.
     Gone {
@@ -165,6 +177,7 @@ impl Workshop {
             running: Mutex::default(),
             closed: AtomicBool::new(false),
             reporter: OnceLock::new(),
+            lost: OnceLock::new(),
             standby: Standby::default(),
         }
     }
@@ -215,7 +228,7 @@ impl Workshop {
     ) -> Result<Ran, WorkshopError> {
         let program = Excerpt::new(&job.program.to_string_lossy(), 100).to_string();
         let made = self.options.runtime.create(config, job);
-        let made = made.inspect_err(|error| fails(tell, error));
+        let made = made.inspect_err(|error| self.fails(tell, error));
         let sandbox: Arc<dyn Sandbox> = made?.into();
         self.attend(&sandbox, volume, (&program, tell), || Ok(drive(&sandbox)?))
     }
@@ -229,7 +242,9 @@ impl Workshop {
         work: impl FnOnce() -> Result<Outcome, WorkshopError>,
     ) -> Result<Ran, WorkshopError> {
         let id = sandbox.id().to_owned();
-        tell(Life::Made { id: &id, program }).map_err(WorkshopError::Untold)?;
+        let of = self.options.runtime.made_of().inspect_err(|error| self.fails(tell, error))?;
+        let made = Life::Made { id: &id, program, of: of.as_ref() };
+        tell(made).map_err(WorkshopError::Untold)?;
         self.running().insert(id.clone(), Arc::clone(sandbox));
         // Whoever closes looks at what is running after saying so: one of the two sees the other.
         let outcome =
@@ -241,12 +256,35 @@ impl Workshop {
                 let end = outcome.end.to_string();
                 tell(Life::Gone { id: &id, end: &end }).map_err(WorkshopError::Untold)?;
             }
-            Err(error) => fails(tell, error),
+            Err(WorkshopError::Runtime(error)) => self.fails(tell, error),
+            Err(error) => tell_failure(tell, error),
         }
         if self.closed.load(Ordering::SeqCst) {
             return Err(WorkshopError::Cancelled);
         }
         Ok(Ran { outcome: outcome?, volume, sandbox: id })
+    }
+
+    /// Tells that a sandbox failed, and remembers it where none can be made any more.
+    fn fails(&self, tell: Told<'_>, error: &RuntimeError) {
+        let fix = match error {
+            RuntimeError::Unavailable { fix, .. } => Some(fix.clone()),
+            RuntimeError::Engine(error) => Some(error.fix()),
+            RuntimeError::Config(_)
+            | RuntimeError::Setup(_)
+            | RuntimeError::Program { .. }
+            | RuntimeError::State(_)
+            | RuntimeError::Io { .. } => None,
+        };
+        if let Some(fix) = fix {
+            let _first = self.lost.set(Lost { why: crate::kernel::causes(error), fix });
+        }
+        tell_failure(tell, error);
+    }
+
+    /// Why no sandbox can be made any more, if that was found out.
+    pub(crate) fn lost(&self) -> Option<&Lost> {
+        self.lost.get()
     }
 
     /// Has somebody told what becomes of sandboxes.
@@ -294,7 +332,7 @@ impl Workshop {
     }
 }
 
-fn fails(tell: Told<'_>, error: &(dyn std::error::Error + 'static)) {
+fn tell_failure(tell: Told<'_>, error: &(dyn std::error::Error + 'static)) {
     // The job fails in any case, and whoever wanted it says so.
     let _told = tell(Life::Failed { why: &crate::kernel::causes(error) });
 }
@@ -303,21 +341,30 @@ impl Life<'_> {
     /// What the ledger remembers of it.
     pub(crate) fn note(self) -> Note {
         let (event, intent, metadata) = match self {
-            Self::Made { id, program } => (
-                EventType::SandboxCreated,
-                "a sandbox is made",
-                vec![("sandbox", id.to_owned()), ("program", program.to_owned())],
-            ),
+            Self::Made { id, program, of } => {
+                let mut metadata =
+                    vec![("sandbox", id.to_owned()), ("program", program.to_owned())];
+                let mut intent = "a sandbox is made".to_owned();
+                if let Some(MadeOf { driver, image, digest }) = of {
+                    // Enough of it to tell images apart at a glance; the whole is beside it.
+                    let short: String = digest.chars().take(19).collect();
+                    intent = format!("a sandbox is made by {driver} of {short}");
+                    let more = [("driver", *driver), ("image", image), ("image_digest", digest)];
+                    metadata.extend(more.map(|(name, text)| (name, text.to_owned())));
+                }
+                (EventType::SandboxCreated, intent, metadata)
+            }
             Self::Gone { id, end } => (
                 EventType::SandboxDestroyed,
-                "a sandbox is gone",
+                "a sandbox is gone".to_owned(),
                 vec![("sandbox", id.to_owned()), ("end", end.to_owned())],
             ),
             Self::Failed { why } => {
-                (EventType::SandboxFailed, "a sandbox failed", vec![("why", why.to_owned())])
+                let metadata = vec![("why", why.to_owned())];
+                (EventType::SandboxFailed, "a sandbox failed".to_owned(), metadata)
             }
         };
-        let (intent, content) = (intent.to_owned(), None);
+        let content = None;
         Note { event, intent, request_id: None, workflow_state: None, metadata, content }
     }
 }

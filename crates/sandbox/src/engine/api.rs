@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// What the first word has to come within.
 const GREETING: Duration = Duration::from_secs(10);
 /// What an image has to be there within.
-const PULL: Duration = Duration::from_secs(1800);
+pub(super) const PULL: Duration = Duration::from_secs(1800);
 
 /// The version of Docker's API that the driver speaks; that of Docker 20.10.
 const VERSION: (u32, u32) = (1, 41);
@@ -108,6 +108,11 @@ impl Api {
         self.kind
     }
 
+    /// Where it listens.
+    pub(super) fn socket(&self) -> &Path {
+        &self.socket
+    }
+
     /// What was to be done, for an error.
     pub(crate) fn cannot(
         &self,
@@ -153,7 +158,7 @@ impl Api {
 
     /// Has the engine fetch an image.
     pub(crate) fn pull(&self, name: &str) -> Result<(), ApiError> {
-        let path = format!("/images/create?fromImage={}", escaped(name));
+        let path = format!("/images/create?{}", fetching(name));
         let answer = self.ask(("POST", &path), Body::Nothing, PULL)?;
         // It says at the end of a list of words how it went.
         let last = answer.body.split(|byte| *byte == b'\n').rfind(|line| !line.is_empty());
@@ -311,6 +316,11 @@ impl Api {
         let error = ApiError::Refused { status: 200, message: message.to_owned() };
         self.cannot("be used")(error)
     }
+}
+
+/// The query that has an image fetched.
+pub(super) fn fetching(name: &str) -> String {
+    format!("fromImage={}", escaped(name))
 }
 
 /// What was to go is gone.

@@ -7,6 +7,10 @@ use std::path::PathBuf;
 use super::http::HttpError;
 use super::kind::EngineKind;
 
+/// What a gate answers where the engine cannot be reached, and where it takes too long.
+pub(super) const UNREACHED: u16 = 502;
+pub(super) const SLOW: u16 = 504;
+
 /// Why a call of an engine's API came to nothing.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ApiError {
@@ -71,7 +75,10 @@ impl EngineError {
                     format!("{}, or {native}", engine.start())
                 }
             }
-            ApiError::Http(HttpError::Slow(_)) => {
+            ApiError::Refused { status: UNREACHED, .. } => {
+                format!("{}, or {native}", engine.start())
+            }
+            ApiError::Http(HttpError::Slow(_)) | ApiError::Refused { status: SLOW, .. } => {
                 format!(
                     "see what holds it up (`{engine} info`, `{engine} ps`), restart it, or {native}"
                 )

@@ -26,11 +26,12 @@ use crate::native::outside;
 use crate::native::seccomp::json::around_a_job;
 use crate::native::spec::Furniture;
 use crate::native::system::System;
-use crate::runtime::RuntimeError;
+use crate::runtime::{RuntimeError, Swept};
 use crate::template::Template;
 
-use super::api::{Api, LABEL};
-use super::http::{self, Answer, Body};
+use super::api::{self, Api, LABEL, PULL};
+use super::error::{SLOW, UNREACHED};
+use super::http::{self, Answer, Body, HttpError};
 use super::image::{ImageName, REPOSITORY};
 use super::kind::EngineKind;
 use super::plan::{Access, What};
@@ -51,32 +52,37 @@ const ANSWERING: Duration = Duration::from_secs(120);
 pub struct GateOptions {
     /// Which engine.
     pub engine: EngineKind,
-    /// Where it listens.
-    pub upstream: PathBuf,
+    /// Where it may listen; the first that answers is used.
+    pub sockets: Vec<PathBuf>,
+    /// The image that may be fetched, if one may.
+    pub fetched: Option<ImageName>,
     /// Of what containers may be shown something, read-only: the project, the kernel's program, toolchains.
     pub shown: Vec<PathBuf>,
     /// The driver's directory ([`EngineOptions::state`](super::EngineOptions::state)): the only one that containers may
     /// write below.
     pub state: PathBuf,
-    /// A file for the seccomp profile, where the kernel cannot write.
-    pub profile: PathBuf,
+    /// A directory for the seccomp profile, where the kernel cannot write.
+    pub profiles: PathBuf,
 }
 
 /// A door to an engine.
 #[derive(Debug)]
 pub struct Gate {
     options: GateOptions,
+    api: Api,
     rootless: bool,
     /// Of the system, what every container is shown.
     system: Vec<PathBuf>,
     seccomp: Value,
+    /// The file that it lies in.
+    profile: PathBuf,
 }
 
 /// Why a request is not passed on.
 type Refusal = &'static str;
 
-/// What is not there is nobody's, and that is said as the engine would.
-const ABSENT: Refusal = "it is not there";
+/// What every refusal begins with.
+const REFUSED: &str = "refused by fluffy's gate";
 
 /// What a kernel asks for.
 struct Request {
@@ -89,15 +95,22 @@ struct Request {
 impl Gate {
     /// Greets the engine, and writes the profile.
     pub fn open(options: GateOptions) -> Result<Self, RuntimeError> {
-        let (_, about) = Api::greet(options.engine, &options.upstream)?;
+        let (api, about) = super::greet(options.engine, &options.sockets)?;
         let system = System::find().map_err(outside("the system cannot be looked at"))?;
         let shown = system.shown.iter().filter_map(|piece| match piece {
             Furniture::Shown(bind) => Some(bind.from.as_path().to_owned()),
             _ => None,
         });
         let seccomp = around_a_job();
-        super::sandbox::note(&options.profile, seccomp.to_string().as_bytes())?;
-        Ok(Self { rootless: about.rootless, system: shown.collect(), seccomp, options })
+        let profile = kept(&options.profiles, seccomp.to_string().as_bytes())
+            .map_err(outside("the profile of system calls cannot be written"))?;
+        let (rootless, system) = (about.rootless, shown.collect());
+        Ok(Self { options, api, rootless, system, seccomp, profile })
+    }
+
+    /// Takes away what kernels of this state left that are gone.
+    pub fn sweep(&self) -> Swept {
+        super::take_away(&self.api, &self.options.state)
     }
 
     /// Answers whoever comes, each on a thread of their own, as long as the listener works.
@@ -117,7 +130,7 @@ impl Gate {
         stream.set_read_timeout(Some(ASKING))?;
         stream.set_write_timeout(Some(ASKING))?;
         let answered = match read_request(&mut stream) {
-            Err(why) => Err((400, why.to_owned())),
+            Err(why) => Err((400, format!("{REFUSED}: {why}"))),
             Ok(request) => self.pass(&request),
         };
         let (status, head, body) = match answered {
@@ -125,7 +138,7 @@ impl Gate {
                 (status, format!("Server: {server}\r\nApi-Version: {api}\r\n"), body)
             }
             Err((status, why)) => {
-                let told = json!({ "message": format!("refused by fluffy's gate: {why}") });
+                let told = json!({ "message": why });
                 (status, String::new(), told.to_string().into_bytes())
             }
         };
@@ -140,10 +153,10 @@ impl Gate {
 
     /// Passes a request on, if it is one of the driver's.
     fn pass(&self, request: &Request) -> Result<Answer, (u16, String)> {
-        let refused = |why: Refusal| (if why == ABSENT { 404 } else { 403 }, why.to_owned());
-        let call = Call::of(request).map_err(refused)?;
+        let call = Call::of(request, self.options.fetched.as_ref()).map_err(refused)?;
         let body = match &call {
             Call::Plain => request.body.clone(),
+            Call::Fetch => Vec::new(),
             Call::Import(tag) => {
                 let digest = Digest::of(&request.body).to_string();
                 if !digest.starts_with(tag.as_str()) {
@@ -157,12 +170,11 @@ impl Gate {
             }
             Call::OfContainer(id) => {
                 let path = format!("/containers/{id}/json");
-                self.is_ours(&path, |it| it.get("Config")?.get("Labels")).map_err(refused)?;
+                self.is_ours(&path, |it| it.get("Config")?.get("Labels"))?;
                 Vec::new()
             }
             Call::OfVolume(name) => {
-                self.is_ours(&format!("/volumes/{name}"), |it| it.get("Labels"))
-                    .map_err(refused)?;
+                self.is_ours(&format!("/volumes/{name}"), |it| it.get("Labels"))?;
                 Vec::new()
             }
         };
@@ -176,8 +188,8 @@ impl Gate {
             _ => Body::Json(&body),
         };
         let asked = (request.method.as_str(), target.as_str());
-        let answer = http::call(&self.options.upstream, asked, sent, ANSWERING);
-        answer.map_err(|error| (502, error.to_string()))
+        let patience = if matches!(call, Call::Fetch) { PULL } else { ANSWERING };
+        http::call(self.api.socket(), asked, sent, patience).map_err(unanswered)
     }
 
     /// Whether something bears our label, of an instance of this state.
@@ -185,18 +197,19 @@ impl Gate {
         &self,
         path: &str,
         labels: impl Fn(&Value) -> Option<&Value>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), (u16, String)> {
         let asked = ("GET", path);
-        let answer = http::call(&self.options.upstream, asked, Body::Nothing, ASKING);
-        let answer = answer.map_err(|_| "the engine does not say whose it is")?;
+        let answer = http::call(self.api.socket(), asked, Body::Nothing, ASKING);
+        let answer = answer.map_err(unanswered)?;
         if answer.status == 404 {
-            return Err(ABSENT);
+            // What is not there is nobody's, and that is said as the engine would.
+            return Err((404, "it is not there".to_owned()));
         }
         let told: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
         let instance = labels(&told).and_then(|labels| labels.get(LABEL)).and_then(Value::as_str);
         match instance {
             Some(instance) if self.is_instance(instance) => Ok(()),
-            _ => Err("it is not ours"),
+            _ => Err(refused("it is not ours")),
         }
     }
 
@@ -254,7 +267,7 @@ impl Gate {
             }
         }
         // The profile is the gate's own: whoever asks could write to theirs.
-        Ok(self.say(&asked, &self.options.profile)?.to_string().into_bytes())
+        Ok(self.say(&asked, &self.profile)?.to_string().into_bytes())
     }
 
     fn say(&self, asked: &Asked, profile: &Path) -> Result<Value, Refusal> {
@@ -275,11 +288,14 @@ impl Gate {
 
     /// Nobody but who the gate works for, and never the machine's root.
     fn user(&self, user: User) -> Result<(), Refusal> {
-        let own = rustix::process::geteuid();
-        let is_own = |uid: u32| own.is_root() || uid == own.as_raw();
+        let own = (rustix::process::geteuid(), rustix::process::getegid().as_raw());
+        let is_own = |uid: u32, gid: u32| {
+            let same = own.0.is_root() || (uid, gid) == (own.0.as_raw(), own.1);
+            uid != 0 && gid != 0 && same
+        };
         match (user, self.rootless, self.options.engine) {
-            (User::Same(uid, gid), false, _) if uid != 0 && gid != 0 && is_own(uid) => Ok(()),
-            (User::Kept(uid, _), true, EngineKind::Podman) if uid != 0 && is_own(uid) => Ok(()),
+            (User::Same(uid, gid), false, _) if is_own(uid, gid) => Ok(()),
+            (User::Kept(uid, gid), true, EngineKind::Podman) if is_own(uid, gid) => Ok(()),
             (User::Owner, true, EngineKind::Docker) => Ok(()),
             _ => Err("its user is not the one who asks"),
         }
@@ -299,6 +315,7 @@ impl Gate {
         }
     }
 
+    /// Whether something is shown to every container; what is mounted below does not come along by itself.
     fn is_systems(&self, path: &Path) -> bool {
         self.system.iter().any(|system| path == system)
     }
@@ -309,8 +326,9 @@ impl Gate {
             && path.components().all(|it| matches!(it, Component::RootDir | Component::Normal(_)));
         let in_state = path.starts_with(&self.options.state) && path != self.options.state;
         let shown = self.options.shown.iter().any(|shown| path.starts_with(shown));
+        let system = self.system.iter().any(|system| path.starts_with(system));
         let allowed = match access {
-            Access::Read => in_state || shown,
+            Access::Read => in_state || shown || system,
             Access::Write => in_state,
         };
         if !plain || !allowed {
@@ -324,10 +342,38 @@ impl Gate {
     }
 }
 
+fn refused(why: Refusal) -> (u16, String) {
+    (403, format!("{REFUSED}: {why}"))
+}
+
+/// The engine does not answer; the driver knows the two numbers.
+fn unanswered(error: HttpError) -> (u16, String) {
+    let status = if matches!(error, HttpError::Slow(_)) { SLOW } else { UNREACHED };
+    let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
+    (status, format!("{error}{}", cause.unwrap_or_default()))
+}
+
+/// A file of these bytes in a directory, named after what it holds: others may be reading it.
+#[expect(clippy::disallowed_methods, reason = "the one place that writes the gate's profile")]
+fn kept(directory: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
+    std::fs::create_dir_all(directory)?;
+    let name: String = Digest::of(bytes).to_string().chars().take(16).collect();
+    let at = directory.join(format!("seccomp-{name}.json"));
+    if std::fs::read(&at).is_ok_and(|found| found == bytes) {
+        return Ok(at);
+    }
+    let beside = at.with_extension(std::process::id().to_string());
+    std::fs::write(&beside, bytes)?;
+    std::fs::rename(&beside, &at)?;
+    Ok(at)
+}
+
 /// A call that the driver makes.
 enum Call {
     /// It says nothing of its own.
     Plain,
+    /// The image that may be fetched.
+    Fetch,
     /// An image of this tag.
     Import(String),
     CreateVolume,
@@ -337,7 +383,7 @@ enum Call {
 }
 
 impl Call {
-    fn of(request: &Request) -> Result<Self, Refusal> {
+    fn of(request: &Request, fetched: Option<&ImageName>) -> Result<Self, Refusal> {
         const NOT_OURS: Refusal = "the driver makes no such call";
         let (method, query) = (request.method.as_str(), request.query.as_str());
         let path = unversioned(&request.path).ok_or(NOT_OURS)?;
@@ -351,6 +397,11 @@ impl Call {
             ("GET", ["volumes"], filter) => filtered(filter),
             ("GET", ["containers", "json"], query) => {
                 filtered(query.strip_prefix("all=true&").unwrap_or_default())
+            }
+            ("POST", ["images", "create"], query)
+                if fetched.is_some_and(|name| query == api::fetching(&name.to_string())) =>
+            {
+                Ok(Self::Fetch)
             }
             ("POST", ["images", "create"], query) => {
                 import(query.strip_prefix(&format!("fromSrc=-&repo={REPOSITORY}&tag=")))

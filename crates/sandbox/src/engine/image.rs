@@ -92,6 +92,7 @@ impl std::fmt::Display for ImageName {
 #[derive(Debug)]
 pub(super) struct Image {
     choice: ImageChoice,
+    name: String,
     found: Arc<(Mutex<Found>, Condvar)>,
 }
 
@@ -126,7 +127,7 @@ impl Image {
             return Err(api.cannot("find the image that the project names")(absent));
         }
         let known = there.map_or(Found::Pending, Found::Ready);
-        let pending = matches!(known, Found::Pending);
+        let (pending, kept) = (matches!(known, Found::Pending), name.clone());
         let found = Arc::new((Mutex::new(known), Condvar::new()));
         if pending {
             let (engine, api, shared) = (api.kind(), Arc::clone(api), Arc::clone(&found));
@@ -148,11 +149,16 @@ impl Image {
                 }));
             }
         }
-        Ok(Self { choice, found })
+        Ok(Self { choice, name: kept, found })
     }
 
     pub(super) fn choice(&self) -> &ImageChoice {
         &self.choice
+    }
+
+    /// Its name, as the engine is asked for it.
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 
     /// Its digest, once it is there.

@@ -41,7 +41,7 @@ use crate::native::seccomp::json::around_a_job;
 use crate::native::spec::{Inner, Owner};
 use crate::native::system::System;
 use crate::native::{outside, plan as native_plan};
-use crate::runtime::{Health, Runtime, RuntimeError, Sandbox, Swept};
+use crate::runtime::{Health, MadeOf, Runtime, RuntimeError, Sandbox, Swept};
 use crate::template::Template;
 use crate::volume::{Store, Volume};
 
@@ -100,7 +100,7 @@ impl Engine {
     /// Opens the driver: greets the engine, sweeps up what killed kernels left, and sees to the image, which may take
     /// longer than this call. Whether a sandbox can be made, [`ping`](Runtime::ping) tries.
     pub fn open(options: EngineOptions) -> Result<Self, RuntimeError> {
-        let (api, about) = greet(&options)?;
+        let (api, about) = greet(options.engine, &options.sockets)?;
         let api = Arc::new(api);
         let mut system =
             System::find().map_err(outside("the namespaces of this process cannot be read"))?;
@@ -194,6 +194,12 @@ impl Runtime for Engine {
         Ok(Box::new(sandbox::create(Arc::clone(&self.shared), config, job)))
     }
 
+    fn made_of(&self) -> Result<Option<MadeOf>, RuntimeError> {
+        let image = &self.shared.image;
+        let (image, digest) = (image.name().to_owned(), image.digest()?);
+        Ok(Some(MadeOf { driver: self.name(), image, digest }))
+    }
+
     fn sweep(&self) -> Swept {
         take_away(&self.shared.api, &self.shared.options.state)
     }
@@ -258,10 +264,10 @@ impl Shared {
 }
 
 /// Greets the first engine that answers; if none does, the error of the first socket that is there, or of the last.
-fn greet(options: &EngineOptions) -> Result<(Api, About), RuntimeError> {
+fn greet(engine: EngineKind, sockets: &[PathBuf]) -> Result<(Api, About), RuntimeError> {
     let mut failed = None;
-    for socket in &options.sockets {
-        match Api::greet(options.engine, socket) {
+    for socket in sockets {
+        match Api::greet(engine, socket) {
             Ok(greeted) => return Ok(greeted),
             Err(error) => {
                 if socket.exists() {
@@ -273,7 +279,7 @@ fn greet(options: &EngineOptions) -> Result<(Api, About), RuntimeError> {
     }
     Err(failed.map_or_else(
         || RuntimeError::Unavailable {
-            what: format!("nobody said where {} listens", options.engine),
+            what: format!("nobody said where {engine} listens"),
             fix: "set DOCKER_HOST or XDG_RUNTIME_DIR".to_owned(),
         },
         RuntimeError::Engine,

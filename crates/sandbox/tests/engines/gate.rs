@@ -35,10 +35,11 @@ impl Scene {
         std::os::unix::fs::symlink(place.join("secret"), project.join("link")).unwrap();
         let gate = Gate::open(GateOptions {
             engine: kind,
-            upstream: socket(kind),
+            sockets: vec![socket(kind)],
+            fetched: Some("localhost/no/such:1".parse().unwrap()),
             shown: vec![project, place.join("sandbox-tester")],
             state: place.join("state"),
-            profile: place.join("seccomp.json"),
+            profiles: place.join("profiles"),
         });
         let gate = Arc::new(gate.unwrap());
         let at = place.join("gate.sock");
@@ -204,6 +205,7 @@ fn of_docker() -> Vec<(&'static str, Value)> {
         ("/User", json!("0:0")),
         ("/User", json!("0:65533")),
         ("/User", json!("1234:1234")),
+        ("/User", json!("65533:42")),
         ("/Labels/dev.fluffy.instance", json!("0123456789")),
         ("/Image", json!("docker.io/library/debian")),
     ]
@@ -237,6 +239,7 @@ fn of_podman() -> Vec<(&'static str, Value)> {
         ("/resource_limits/memory/limit", json!(1_u64 << 40)),
         ("/user", json!("0:0")),
         ("/user", json!("1234:1234")),
+        ("/user", json!("65533:42")),
         ("/labels/dev.fluffy.instance", json!("0123456789")),
         ("/image", json!("docker.io/library/debian")),
     ]
@@ -373,6 +376,7 @@ fn other_calls_are_not_passed(scene: &Scene) {
         "POST /v1.41/commit?container=x",
         "POST /v1.41/containers/prune",
         "POST /v1.41/images/create?fromImage=docker.io/library/debian",
+        "POST /v1.41/images/create?fromImage=localhost/no/such:1&repo=x",
         "POST /v1.41/images/create?fromSrc=-&repo=debian&tag=12",
         "POST /v1.41/images/create?fromSrc=-&repo=localhost/fluffy-base&tag=0123456789abcdef",
         "POST /v1.41/networks/create",
@@ -388,6 +392,9 @@ fn other_calls_are_not_passed(scene: &Scene) {
     ] {
         scene.refuses(call, &json!({}));
     }
+    // The one image that may be fetched; that there is none, the engine says.
+    let (status, said) = scene.ask("POST /v1.41/images/create?fromImage=localhost/no/such:1", b"");
+    assert!(status != 403 && !said.contains("fluffy's gate"), "{said}");
     // Two requests in one, of which the second would be seen by nobody.
     let twice = "GET /_ping HTTP/1.1\r\nHost: e\r\n\r\nPOST /v1.41/containers/prune HTTP/1.1\r\nHost: e\r\n\r\n";
     let mut stream = UnixStream::connect(&scene.gate).unwrap();

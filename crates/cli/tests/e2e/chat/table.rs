@@ -137,6 +137,7 @@ pub(super) fn submission(forge: &Forge, work: &Value) -> Value {
         "surroundings": {
             "personal": personal(&settings), "path": given("PATH").map(bytes), "home": bytes(home.as_os_str()),
             "settings_in": bytes(settings.as_os_str()), "cache": bytes(cache.as_os_str()), "tools": tools,
+            "sandboxes": [],
             "git_identity": { "author_name": null, "author_email": null, "committer_name": null,
                 "committer_email": null, "email": null },
             "settings": [],

@@ -214,6 +214,13 @@ pub fn enter(options: &L1Options) -> Result<Entered, L1Error> {
     })
 }
 
+/// What of `shown` the kernel will see. What is passed over for it is nothing for its sandboxes either, whoever makes them.
+pub fn shown(options: &L1Options) -> Result<Vec<PathBuf>, L1Error> {
+    let layout = Layout::of(options)?;
+    let is_seen = |path: &&PathBuf| layout.passed_over.iter().all(|(other, _)| other != *path);
+    Ok(options.shown.iter().filter(is_seen).cloned().collect())
+}
+
 /// Gives up new privileges and every system call that neither the kernel nor a sandbox in it needs.
 fn give_up() -> Result<(), Broken> {
     use super::init::Step as _;

@@ -1,0 +1,92 @@
+//! Whole tasks in sandboxes of an engine, by a kernel that is confined and has no way to the engine but its gate.
+
+use std::process::Stdio;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+use super::worker::{Worker, eventually};
+use crate::program::Answer;
+use crate::task::lab::{Run, call, say};
+
+#[test]
+fn engine_sbx_9_slow_a_task_goes_from_a_failing_test_to_a_commit_in_sandboxes_of_each_engine() {
+    for worker in Worker::each() {
+        let lab = &worker.lab;
+        let mut turns = lab.good_turns();
+        let look = json!({"command": "cat", "args": ["/proc/1/cmdline"]});
+        turns.insert(0, say("", &[call("shell.run", look)]));
+        let run = worker.work(&turns);
+        run.assert_done();
+        let (test, text) = lab.language.test();
+        assert_eq!(lab.user.read(test), text);
+        assert_eq!(lab.user.read("sums.js"), lab.language.solution());
+        assert_eq!(lab.git(&["status", "--porcelain"]), "");
+        let log = lab.git(&["log", "-1", "--format=%an %s"]);
+        assert_eq!(log.trim(), "Ada add double");
+        let heard = lab.heard(&run);
+        assert!(heard.contains("sandbox-entry"), "it ran in a container of ours: {heard}");
+        let verified = worker.run(&["audit", "verify"]);
+        assert_eq!(verified.code, 0, "{}{}", verified.out, verified.err);
+        images_are_recorded(&worker);
+        worker.leaves_nothing();
+    }
+}
+
+/// Of every sandbox it is in the ledger which image it was made of, by its digest, and people see it.
+fn images_are_recorded(worker: &Worker) {
+    let built = worker.run(&["image", "build"]);
+    let digest = built.out.trim();
+    assert!(digest.starts_with("sha256:"), "{}{}", built.out, built.err);
+    let log = ["audit", "log", "--event", "sandbox_created"];
+    let made = worker.run(&[&log[..], &["--json"]].concat()).json_lines();
+    assert!(made.len() > 3, "{made:?}");
+    for entry in made {
+        let said = &entry["detail"]["metadata"];
+        assert_eq!(said["driver"], worker.engine.name(), "{entry}");
+        assert_eq!(said["image_digest"], digest, "{entry}");
+        assert!(said["image"].as_str().unwrap().starts_with("localhost/fluffy-base:"), "{entry}");
+    }
+    let shown = worker.run(&log).out;
+    let line = format!("a sandbox is made by {} of {}", worker.engine, &digest[..19]);
+    assert!(shown.lines().all(|shown| shown.contains(&line)), "{shown}");
+}
+
+#[test]
+fn engine_sbx_9_slow_a_kernel_that_is_killed_takes_its_gate_and_containers_along_and_the_task_goes_on()
+ {
+    for worker in Worker::each() {
+        let child = worker.task(&worker.lab.good_turns());
+        let child = { child }.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        eventually("there is a container", || !worker.containers().is_empty());
+        let kernels = worker.processes("kernel serve --idle");
+        let (gates, doors) = (worker.processes("kernel gate"), worker.doors());
+        assert_eq!((gates.len(), doors.len()), (1, 1), "one kernel has one gate");
+        for pid in kernels {
+            // The bootstrap has the same words, and is no kernel.
+            let words = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            if !words.contains("\0boot\0") {
+                kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+            }
+        }
+        eventually("its gate is gone", || {
+            !worker.processes("kernel gate").contains(&gates[0]) && !doors[0].exists()
+        });
+        let run = Run::of(Answer::of(child.wait_with_output().unwrap()));
+        run.assert_done();
+        assert_eq!(worker.lab.user.read("sums.js"), worker.lab.language.solution());
+        worker.leaves_nothing();
+    }
+}
+
+#[test]
+fn engine_sbx_9_a_kernel_that_would_see_the_engines_socket_does_not_start() {
+    for mut worker in Worker::each() {
+        let seen = worker.lab.root().join("engine.sock");
+        std::os::unix::fs::symlink(&worker.socket, &seen).unwrap();
+        worker.socket = seen;
+        let run = worker.work(&worker.lab.good_turns());
+        assert_eq!(run.code, 4, "{}", run.told());
+        assert!(run.told().contains("would see the engine's socket"), "{}", run.told());
+    }
+}
