@@ -145,6 +145,16 @@ impl Board {
         self.ended.get(&id)
     }
 
+    /// How much of the memory is used.
+    pub fn memory(&self) -> Share {
+        self.memory
+    }
+
+    /// Whether memory is too short for anything new.
+    pub fn is_held(&self) -> bool {
+        self.memory >= self.limits.memory_held
+    }
+
     /// Whether every task has ended.
     pub fn is_idle(&self) -> bool {
         self.tasks.is_empty()
@@ -353,9 +363,9 @@ impl Board {
     }
 
     fn measure(&mut self, used: Share, now_ms: u64, orders: &mut Vec<Order>) {
-        let was_held = self.memory >= self.limits.memory_held;
+        let was_held = self.is_held();
         self.memory = used;
-        if used >= self.limits.memory_held && !was_held {
+        if self.is_held() && !was_held {
             orders.push(Order::DropCaches);
         }
         if used < self.limits.memory_spent {
@@ -382,7 +392,7 @@ impl Board {
     /// would help nobody: one is let through until memory is spent.
     fn may_start(&self, task: &Task) -> bool {
         task.priority == super::Priority::System
-            || self.memory < self.limits.memory_held
+            || !self.is_held()
             || (self.memory < self.limits.memory_spent
                 && self.seated.is_empty()
                 && self.halted.is_empty())

@@ -14,12 +14,19 @@
 
 mod board;
 mod choice;
+mod door;
+mod guard;
 mod limits;
+mod memory;
 mod preempt;
+mod scheduled;
+mod scheduler;
 mod task;
 
 pub use board::{Board, Event, Order};
 pub use limits::{Limits, Share};
+pub use memory::{MachineMemory, Memory};
+pub use scheduler::{Scheduler, Shown};
 pub use task::{Ended, Priority, Refused, Stage, Task, TaskId, Waits, Why};
 
 #[cfg(test)]
