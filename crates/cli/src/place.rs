@@ -365,3 +365,51 @@ pub(crate) fn fresh_seed() -> Result<[u8; 32], CliError> {
     }
     Ok(seed)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sch_3_the_users_own_settings_change_the_limits_and_a_projects_do_not() {
+        let of = |said: &[(&str, &str)]| {
+            let settings = said.iter().map(|(name, said)| ((*name).to_owned(), said.into()));
+            let environment =
+                Environment { settings: settings.collect(), ..Environment::default() };
+            limits(&Settings::of_person(&environment).unwrap())
+        };
+        assert_eq!(of(&[]), Limits::default());
+        let said = [
+            ("FLUFFY_SCHEDULER_GLOBAL_MAX", "7"),
+            ("FLUFFY_SCHEDULER_PER_TEMPLATE_AI_PROVIDER", "3"),
+            ("FLUFFY_SCHEDULER_PER_TEMPLATE_CODE_EXECUTOR", "6"),
+            ("FLUFFY_SCHEDULER_PER_TEMPLATE_POLICY_SANDBOX", "2"),
+            ("FLUFFY_SCHEDULER_PER_TEMPLATE_INTEGRATION_TEST", "1"),
+            ("FLUFFY_SCHEDULER_AGE_SECONDS", "5"),
+            ("FLUFFY_SCHEDULER_MEMORY_HELD", "70"),
+            ("FLUFFY_SCHEDULER_MEMORY_SPENT", "95"),
+        ];
+        let expected = Limits {
+            global: 7,
+            ai_provider: 3,
+            code_executor: 6,
+            policy_sandbox: 2,
+            integration_test: 1,
+            age_ms: 5_000,
+            memory_held: Share(70),
+            memory_spent: Share(95),
+            ..Limits::default()
+        };
+        assert_eq!(of(&said), expected);
+        let dir = tempfile::tempdir().unwrap();
+        let place = Place::at(dir.path().join("project"), dir.path().join("state"));
+        std::fs::create_dir_all(place.project().join(".fluffy")).unwrap();
+        #[expect(clippy::disallowed_methods, reason = "the settings of this test's project")]
+        std::fs::write(
+            place.project().join(".fluffy/config.yaml"),
+            "scheduler: {global_max: 100}\n",
+        )
+        .unwrap();
+        assert!(Settings::load(&place, &Environment::default()).is_err());
+    }
+}
