@@ -519,6 +519,9 @@ fn sandbox_remedy(error: &RuntimeError) -> (String, u8) {
         RuntimeError::Setup(_) | RuntimeError::Io { .. } => {
             say("see what this machine offers with: fluffy doctor", NO_SANDBOX)
         }
+        RuntimeError::GaveWay(_) => {
+            say("close other programs, or change what `scheduler.…` says in your settings", FAILED)
+        }
         RuntimeError::State(_) => say("report this: the sandbox was used out of order", FAILED),
     }
 }

@@ -2,8 +2,10 @@
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use fluffy_base::{Digest, ProjectPath};
+use fluffy_kernel::schedule::Scheduler;
 use fluffy_kernel::{Extensions, LoadedExtensions, PolicyHost, RuleFile};
 use fluffy_policy::MAX_RULE_BYTES;
 use fluffy_sandbox::RuntimeError;
@@ -15,12 +17,13 @@ use crate::driver::Driver;
 pub(crate) struct RuleFiles {
     project: PathBuf,
     driver: Option<Driver>,
+    scheduler: Arc<Scheduler>,
 }
 
 impl RuleFiles {
     /// The files of the project at `project`, run in sandboxes of this driver.
-    pub(crate) fn new(project: &Path, driver: Option<Driver>) -> Self {
-        Self { project: project.to_owned(), driver }
+    pub(crate) fn new(project: &Path, driver: Option<Driver>, scheduler: Arc<Scheduler>) -> Self {
+        Self { project: project.to_owned(), driver, scheduler }
     }
 
     fn read(&self, path: &ProjectPath) -> Result<RuleFile, String> {
@@ -58,6 +61,7 @@ impl Extensions for RuleFiles {
         let parts: Vec<&[u8]> = digests.iter().map(|digest| &digest.as_bytes()[..]).collect();
         let digest = Some(Digest::of_parts(&parts));
         let runtime = driver.open().map_err(|error| with_causes(&error))?;
+        let runtime = self.scheduler.over(runtime);
         let host = PolicyHost::start(runtime, driver.program(), files);
         let host = host.map_err(|error| with_causes(&error))?;
         Ok(LoadedExtensions { rules: host.rules(), digest })

@@ -1,9 +1,10 @@
 //! Where a project and the state about it lie.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use fluffy_base::{Digest, IdSource as _, ProjectPath, SystemIds};
+use fluffy_kernel::schedule::{Limits, MachineMemory, Scheduler, Share};
 use fluffy_ledger::{Layout, LedgerError, SigningKey, load_or_create_key};
 use fluffy_policy::Part;
 use fluffy_sandbox::l1::{self, L1Options};
@@ -36,6 +37,10 @@ pub(crate) struct Place {
     cache: Option<PathBuf>,
     /// The engine that makes sandboxes, if one was chosen.
     engine: Option<Chosen>,
+    /// How many sandboxes work at a time.
+    limits: Limits,
+    /// Decides which of them do, for everything that this process runs.
+    scheduler: OnceLock<Arc<Scheduler>>,
 }
 
 impl Place {
@@ -54,12 +59,14 @@ impl Place {
         let cache = environment.cache_dir().map(|dir| resolved(&dir));
         // What is wrong with the user's settings is said where they are needed.
         let of_person = Settings::of_person(environment).ok();
+        let limits = of_person.as_ref().map(limits).unwrap_or_default();
         let engine = of_person.and_then(|settings| driver::chosen(&settings, environment));
         Ok(Self {
             executable,
             settings,
             cache,
             engine,
+            limits,
             ..Self::at(project, state_dir(environment)?)
         })
     }
@@ -68,7 +75,17 @@ impl Place {
     pub(crate) fn at(project: PathBuf, state: PathBuf) -> Self {
         let digest = Digest::of(project.as_os_str().as_encoded_bytes()).to_string();
         let name = digest.chars().take(16).collect();
-        Self { project, state, name, settings: None, executable: None, cache: None, engine: None }
+        Self {
+            project,
+            state,
+            name,
+            settings: None,
+            executable: None,
+            cache: None,
+            engine: None,
+            limits: Limits::default(),
+            scheduler: OnceLock::new(),
+        }
     }
 
     /// The project's root.
@@ -115,7 +132,13 @@ impl Place {
     pub(crate) fn rule_files(&self) -> RuleFiles {
         let options = self.sandbox_options(None).ok();
         let driver = options.map(|it| Driver::new(it, self.engine.clone(), ImageChoice::Base));
-        RuleFiles::new(&self.project, driver)
+        RuleFiles::new(&self.project, driver, Arc::clone(self.scheduler()))
+    }
+
+    /// Decides which sandboxes work when.
+    pub(crate) fn scheduler(&self) -> &Arc<Scheduler> {
+        let make = || Scheduler::new(self.limits, Box::new(MachineMemory::open()));
+        self.scheduler.get_or_init(make)
     }
 
     /// The driver of sandboxes, for the commands of whoever has this environment.
@@ -124,7 +147,8 @@ impl Place {
         environment: &Environment,
     ) -> Result<Arc<dyn Runtime>, CliError> {
         let image = self.image(environment)?;
-        Ok(self.driver(environment, self.engine.clone(), image)?.open()?)
+        let runtime = self.driver(environment, self.engine.clone(), image)?.open()?;
+        Ok(self.scheduler().over(runtime))
     }
 
     /// The image that containers are made of, for whoever has this environment.
@@ -319,6 +343,31 @@ pub(crate) fn private_directory(dir: &Path) -> Result<(), CliError> {
 }
 
 /// The same for what anybody may read, as a kernel that root starts does: it is somebody else.
+/// How many sandboxes work at a time, as the user's own settings say.
+fn limits(settings: &Settings) -> Limits {
+    let usual = Limits::default();
+    let count = |name: &str, usual: usize| {
+        let said = settings.number(name).and_then(|said| usize::try_from(said).ok());
+        said.unwrap_or(usual)
+    };
+    let share = |name: &str, usual: Share| {
+        let said = settings.number(name).and_then(|said| u8::try_from(said).ok());
+        said.map_or(usual, Share)
+    };
+    let age = settings.number("scheduler.age_seconds");
+    Limits {
+        global: count("scheduler.global_max", usual.global),
+        ai_provider: count("scheduler.per_template.ai_provider", usual.ai_provider),
+        code_executor: count("scheduler.per_template.code_executor", usual.code_executor),
+        policy_sandbox: count("scheduler.per_template.policy_sandbox", usual.policy_sandbox),
+        integration_test: count("scheduler.per_template.integration_test", usual.integration_test),
+        age_ms: age.map_or(usual.age_ms, |seconds| seconds.saturating_mul(1_000)),
+        memory_held: share("scheduler.memory_held", usual.memory_held),
+        memory_spent: share("scheduler.memory_spent", usual.memory_spent),
+        patience_ms: usual.patience_ms,
+    }
+}
+
 fn public_directory(dir: &Path) -> Result<(), CliError> {
     let made = std::fs::create_dir_all(dir);
     made.map_err(|source| CliError::File { action: "make", path: dir.to_owned(), source })
@@ -353,4 +402,52 @@ pub(crate) fn fresh_seed() -> Result<[u8; 32], CliError> {
         *slot = byte;
     }
     Ok(seed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sch_3_the_users_own_settings_change_the_limits_and_a_projects_do_not() {
+        let of = |said: &[(&str, &str)]| {
+            let settings = said.iter().map(|(name, said)| ((*name).to_owned(), said.into()));
+            let environment =
+                Environment { settings: settings.collect(), ..Environment::default() };
+            limits(&Settings::of_person(&environment).unwrap())
+        };
+        assert_eq!(of(&[]), Limits::default());
+        let said = [
+            ("FLUFFY_SCHEDULER_GLOBAL_MAX", "7"),
+            ("FLUFFY_SCHEDULER_PER_TEMPLATE_AI_PROVIDER", "3"),
+            ("FLUFFY_SCHEDULER_PER_TEMPLATE_CODE_EXECUTOR", "6"),
+            ("FLUFFY_SCHEDULER_PER_TEMPLATE_POLICY_SANDBOX", "2"),
+            ("FLUFFY_SCHEDULER_PER_TEMPLATE_INTEGRATION_TEST", "1"),
+            ("FLUFFY_SCHEDULER_AGE_SECONDS", "5"),
+            ("FLUFFY_SCHEDULER_MEMORY_HELD", "70"),
+            ("FLUFFY_SCHEDULER_MEMORY_SPENT", "95"),
+        ];
+        let expected = Limits {
+            global: 7,
+            ai_provider: 3,
+            code_executor: 6,
+            policy_sandbox: 2,
+            integration_test: 1,
+            age_ms: 5_000,
+            memory_held: Share(70),
+            memory_spent: Share(95),
+            ..Limits::default()
+        };
+        assert_eq!(of(&said), expected);
+        let dir = tempfile::tempdir().unwrap();
+        let place = Place::at(dir.path().join("project"), dir.path().join("state"));
+        std::fs::create_dir_all(place.project().join(".fluffy")).unwrap();
+        #[expect(clippy::disallowed_methods, reason = "the settings of this test's project")]
+        std::fs::write(
+            place.project().join(".fluffy/config.yaml"),
+            "scheduler: {global_max: 100}\n",
+        )
+        .unwrap();
+        assert!(Settings::load(&place, &Environment::default()).is_err());
+    }
 }

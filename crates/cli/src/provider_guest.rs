@@ -21,11 +21,18 @@ impl Guests for ProviderGuests {
 
 impl Guest for Spoken {
     fn send(&mut self, bytes: &[u8], wait: Duration) -> Result<usize, GuestFailure> {
+        if !self.0.engage(wait).map_err(failure)? {
+            return Ok(0);
+        }
         self.0.send(bytes, wait).map_err(failure)
     }
 
     fn receive(&mut self, wait: Duration) -> Result<Option<Vec<u8>>, GuestFailure> {
         self.0.receive(wait).map_err(failure)
+    }
+
+    fn rest(&mut self) {
+        self.0.rest();
     }
 }
 

@@ -2,6 +2,7 @@
 
 use fluffy_agent::spending;
 use fluffy_base::{SessionId, Usd};
+use fluffy_kernel::schedule::Shown;
 use fluffy_kernel::{Grant, SessionStatus, StoredSession};
 use fluffy_provider::Usage;
 use fluffy_workflow::Access;
@@ -49,6 +50,42 @@ pub(crate) struct Status {
     pub(crate) grants: Vec<Granted>,
     /// What was done, if it is.
     pub(crate) summary: Option<String>,
+    /// What works in sandboxes for it, or waits to.
+    pub(crate) tasks: Vec<Seat>,
+}
+
+/// A task of the scheduler as it is listed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Seat {
+    /// Which.
+    pub(crate) id: u64,
+    /// What it is called.
+    pub(crate) name: String,
+    /// Its kind of sandbox.
+    pub(crate) template: String,
+    /// How urgent it is, from 1 to 5.
+    pub(crate) priority: u8,
+    /// Where it stands.
+    pub(crate) state: String,
+    /// What it waits for, if it waits.
+    pub(crate) waits: Option<String>,
+    /// How long it has worked, in milliseconds.
+    pub(crate) worked_ms: u64,
+}
+
+impl Seat {
+    fn of(shown: Shown) -> Self {
+        Self {
+            id: shown.id.0,
+            name: shown.name,
+            template: shown.template.to_string(),
+            priority: shown.priority.level(),
+            state: shown.stage.name().to_owned(),
+            waits: shown.waits,
+            worked_ms: shown.worked_ms,
+        }
+    }
 }
 
 /// A question that waits for an answer.
@@ -117,7 +154,8 @@ impl Status {
         if let Some(now) = run.steered(fluffy_kernel::Session::status) {
             status.update(now);
         }
-        Ok(Self { under_way: true, drives, review: run.open_question(), ..status })
+        let tasks = place.scheduler().tasks().into_iter().map(Seat::of).collect();
+        Ok(Self { under_way: true, drives, review: run.open_question(), tasks, ..status })
     }
 
     fn of(id: &str, stored: &StoredSession) -> Result<Self, CliError> {
@@ -140,6 +178,7 @@ impl Status {
             pins: stored.pins().iter().map(|pin| pin.path.to_string()).collect(),
             grants: stored.grants.iter().map(Granted::of).collect(),
             summary: stored.done().map(str::to_owned),
+            tasks: Vec::new(),
         })
     }
 

@@ -84,6 +84,21 @@ impl Guest {
         self.sandbox.inspect().pid
     }
 
+    /// Waits until the guest may work, so long at most; whether it may. It does until it [rests](Self::rest).
+    pub fn engage(&mut self, wait: Duration) -> Result<bool, GuestFailure> {
+        self.sandbox.engage(wait).map_err(|_| GuestFailure::Died)
+    }
+
+    /// The guest has answered, and others may work in its place.
+    pub fn rest(&mut self) {
+        self.sandbox.rest();
+    }
+
+    /// Whether it stands still, so that its time does not count.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.sandbox.inspect().paused
+    }
+
     /// Writes what the guest takes of these bytes within the time: perhaps nothing.
     pub fn send(&mut self, bytes: &[u8], wait: Duration) -> Result<usize, GuestFailure> {
         let deadline = now() + wait;

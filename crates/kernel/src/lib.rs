@@ -44,6 +44,7 @@ mod provider_host;
 mod registry;
 mod review;
 mod reviewing;
+pub mod schedule;
 mod session;
 mod staging;
 mod start;

@@ -30,6 +30,9 @@ use crate::guest::{Guest, GuestError, GuestFailure, now};
 /// that is merely starved of time should not be taken for one.
 const ANSWER_LIMIT: Duration = Duration::from_millis(2 * MAX_EVALUATION_MS + 800);
 
+/// How long a question waits for its turn, where other sandboxes are at work. The kernel's door is held meanwhile.
+const TURN_LIMIT: Duration = Duration::from_secs(2);
+
 /// How long a host may take to start and load all rule files.
 const START_LIMIT: Duration = Duration::from_secs(5);
 
@@ -143,7 +146,13 @@ impl PolicyHost {
             Some(process) => process,
             None => self.start_again(&mut state)?,
         };
-        let why = match process.exchange(&frame, now() + ANSWER_LIMIT) {
+        if process.guest.engage(TURN_LIMIT) == Ok(false) {
+            state.process = Some(process);
+            return Err("was not let in, as other sandboxes are at work".to_owned());
+        }
+        let answered = process.exchange(&frame, now() + ANSWER_LIMIT);
+        process.guest.rest();
+        let why = match answered {
             Ok(HostAnswer::Judged(answer)) => {
                 *state = State { process: Some(process), ..State::default() };
                 return Ok(answer);
@@ -244,8 +253,10 @@ impl Process {
         program: &Path,
         files: &[RuleFile],
     ) -> Result<Self, PolicyHostError> {
-        let deadline = now() + START_LIMIT;
         let mut process = Self::spawn(runtime, program)?;
+        // Whoever is not let in is late, which the first file's answer says.
+        let _engaged = process.guest.engage(START_LIMIT);
+        let deadline = now() + START_LIMIT;
         for file in files {
             let (name, text) = (file.name.clone(), file.text.clone());
             let file = file.path.clone();
@@ -262,6 +273,7 @@ impl Process {
                 Err(failure) => return Err(failed(format!("it {failure}"))),
             }
         }
+        process.guest.rest();
         Ok(process)
     }
 

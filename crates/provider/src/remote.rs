@@ -30,6 +30,9 @@ pub trait Guest: Send {
 
     /// The next frame's payload, if it comes within the time.
     fn receive(&mut self, wait: Duration) -> Result<Option<Vec<u8>>, GuestFailure>;
+
+    /// It has answered, and waits for the next question: others may work in its place.
+    fn rest(&mut self) {}
 }
 
 /// Starts guests.
@@ -184,7 +187,8 @@ impl Remote {
         Ok(zeroize::Zeroizing::new(open.frame()?))
     }
 
-    fn keep(&self, exchange: Exchange) {
+    fn keep(&self, mut exchange: Exchange) {
+        exchange.guest.rest();
         *self.guest.lock().unwrap_or_else(PoisonError::into_inner) = Some(exchange.guest);
     }
 }

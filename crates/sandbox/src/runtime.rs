@@ -89,11 +89,21 @@ pub trait Sandbox: Send + Sync {
     /// Kills every process.
     fn kill(&self);
 
-    /// Halts every process where it is. Paused time does not count towards the deadline.
+    /// Halts every process where it is. Whoever handles `SIGTSTP` is told before, and has until it stops, a second at most, to
+    /// save what it has to. Paused time does not count towards the deadline.
     fn pause(&self) -> Result<(), RuntimeError>;
 
-    /// Lets every process go on.
+    /// Lets every process go on; whoever was told of the pause gets `SIGCONT`.
     fn resume(&self) -> Result<(), RuntimeError>;
+
+    /// For a guest that waits to be spoken to: it is about to be, and will work. False if it may not yet after so long; whoever
+    /// asks again has not lost its place.
+    fn engage(&self, _wait: Duration) -> Result<bool, RuntimeError> {
+        Ok(true)
+    }
+
+    /// A guest that was engaged has answered, and waits again.
+    fn rest(&self) {}
 
     /// What it does now.
     fn inspect(&self) -> Inspection;
@@ -195,6 +205,9 @@ pub enum RuntimeError {
     /// It was started twice, or asked for something that its state does not allow.
     #[error("the sandbox is {0:?}")]
     State(State),
+    /// It had to make room for others, or was never let in.
+    #[error("the sandbox gave way: {0}")]
+    GaveWay(String),
     /// An engine did not do what it was to do.
     #[error(transparent)]
     Engine(#[from] EngineError),

@@ -17,6 +17,7 @@
 
 mod colour;
 mod coverage;
+mod dependency;
 mod event;
 mod exemption;
 mod gate;
@@ -34,6 +35,7 @@ mod xml;
 pub use colour::{Named, NotGreen, NotRed, Red, green, red};
 pub use coverage::budget::{Baseline, BaselineError, Budget, Commit, Shortfall, Thresholds};
 pub use coverage::{Coverage, CoverageError, CoverageFormat, Lines, MAX_COVERAGE_BYTES};
+pub use dependency::Part;
 pub use event::{Answer, Change, Consent, Debt, Event};
 pub use exemption::{
     Exempt, ExemptionError, ExemptionGrant, ExemptionRequest, MAX_EXEMPT_PATHS,

@@ -72,6 +72,14 @@ pub(crate) enum SessionCommand {
         #[arg(long)]
         json: bool,
     },
+    /// List what of a session works in sandboxes, and what waits for its turn
+    Tasks {
+        /// The session; the last one without it
+        id: Option<String>,
+        /// One JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
     /// List what you agreed to for a whole session, or take it back
     Grants {
         /// The session; the last one without it

@@ -55,6 +55,9 @@ pub(crate) fn run(
         SessionCommand::Status { id, json } => {
             status::run(place, environment, id.as_deref(), *json, output)
         }
+        SessionCommand::Tasks { id, json } => {
+            status::tasks(place, environment, id.as_deref(), *json, output)
+        }
         SessionCommand::Grants { id, revoke: Some(number), .. } => {
             act(place, environment, id.as_deref(), Act::Revoke(*number), output)
         }

@@ -78,6 +78,27 @@ const fn own(name: &'static str, kind: Kind, about: &'static str) -> Setting {
     }
 }
 
+/// A setting about how much of the machine sandboxes take.
+const fn scheduled(
+    name: &'static str,
+    default: &'static str,
+    kind: Kind,
+    about: &'static str,
+) -> Setting {
+    Setting {
+        default: Some(default),
+        environment: true,
+        project: Meeting::Never("it decides how much of your machine is used"),
+        security: false,
+        ..own(name, kind, about)
+    }
+}
+
+/// How many sandboxes work at a time.
+const SEATS: Kind = Kind::Count { from: 1, to: 1_000 };
+/// A part of the memory.
+const HUNDREDTHS: Kind = Kind::Count { from: 1, to: 100 };
+
 /// All of them, in the order in which they are shown.
 pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
@@ -209,6 +230,44 @@ pub(crate) const SETTINGS: &[Setting] = &[
             "the image whose programs jobs see, where an engine makes the sandboxes; without one, the machine's own. One that a project names is not fetched",
         )
     },
+    scheduled("scheduler.global_max", "4", SEATS, "how many sandboxes work at a time"),
+    scheduled("scheduler.per_template.ai_provider", "2", SEATS, "of those that speak to models"),
+    scheduled(
+        "scheduler.per_template.code_executor",
+        "2",
+        SEATS,
+        "of those that run commands, tests and skills",
+    ),
+    scheduled(
+        "scheduler.per_template.policy_sandbox",
+        "1",
+        SEATS,
+        "of those that evaluate rule files",
+    ),
+    scheduled(
+        "scheduler.per_template.integration_test",
+        "2",
+        SEATS,
+        "of those that run with listed hosts",
+    ),
+    scheduled(
+        "scheduler.age_seconds",
+        "30",
+        Kind::Count { from: 1, to: 86_400 },
+        "how long a task waits for each level by which it rises",
+    ),
+    scheduled(
+        "scheduler.memory_held",
+        "80",
+        HUNDREDTHS,
+        "hundredths of the memory from which on no new task starts beside another",
+    ),
+    scheduled(
+        "scheduler.memory_spent",
+        "90",
+        HUNDREDTHS,
+        "hundredths of the memory from which on tests, commands and skills are ended",
+    ),
     Setting {
         default: Some("http://localhost:8000/v1"),
         environment: true,

@@ -19,6 +19,12 @@ use crate::guest::{Ends, Guest, GuestFailure, now};
 use crate::workshop::Layer;
 use crate::{Journal, Sight, WorkshopError};
 
+/// How long it is waited for a job's turn at a time.
+const TURN: Duration = Duration::from_secs(60);
+
+/// How often it is looked whether a job that says nothing stands still.
+const TICK: Duration = Duration::from_millis(200);
+
 /// Folders of the project that a job sees. A folder in another is listed once, in the wider right.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Folders {
@@ -64,7 +70,11 @@ impl Conversation {
         let frame = encode_frame(payload, self.frame_bytes).map_err(|_| GuestFailure::Garbled)?;
         let mut rest = frame.as_slice();
         while !rest.is_empty() {
-            let count = self.timed(|guest, left| guest.send(rest, left))?;
+            let send = |guest: &mut Guest, left| match guest.send(rest, left)? {
+                0 => Ok(None),
+                count => Ok(Some(count)),
+            };
+            let count = self.timed(send)?;
             rest = rest.get(count..).unwrap_or_default();
         }
         Ok(())
@@ -72,19 +82,32 @@ impl Conversation {
 
     /// The next message.
     pub fn hear(&mut self) -> Result<Vec<u8>, GuestFailure> {
-        self.timed(Guest::receive)?.ok_or(GuestFailure::Late)
+        self.timed(Guest::receive)
     }
 
+    /// Does something with the guest while it may work, within its time. What the kernel does in between is not the guest's: others
+    /// may work then.
     fn timed<T>(
         &mut self,
-        act: impl FnOnce(&mut Guest, Duration) -> Result<T, GuestFailure>,
+        mut act: impl FnMut(&mut Guest, Duration) -> Result<Option<T>, GuestFailure>,
     ) -> Result<T, GuestFailure> {
-        if self.left.is_zero() {
-            return Err(GuestFailure::Late);
-        }
-        let began = now();
-        let acted = act(&mut self.guest, self.left);
-        self.left = self.left.saturating_sub(now().saturating_duration_since(began));
+        while !self.guest.engage(TURN)? {}
+        let acted = loop {
+            if self.left.is_zero() {
+                break Err(GuestFailure::Late);
+            }
+            let began = now();
+            let acted = act(&mut self.guest, self.left.min(TICK)).transpose();
+            let took = now().saturating_duration_since(began);
+            // Who stands still is not waited for on its own time.
+            if took < TICK || !self.guest.is_paused() {
+                self.left = self.left.saturating_sub(took);
+            }
+            if let Some(acted) = acted {
+                break acted;
+            }
+        };
+        self.guest.rest();
         acted
     }
 }

@@ -49,7 +49,7 @@ pub use self::outline::Outline;
 pub use self::overview::{SessionSummary, sessions};
 pub use self::pins::Pin;
 pub use self::restore::{Archived, Driver, RestoreError, StoredSession, TurnRecord};
-use self::rules::{Expected, Proposal};
+use self::rules::{Expected, Proposal, Unmet};
 pub use self::status::Status;
 use crate::tools::Views as _;
 use crate::{Grant, Journal as _, Kernel, KernelError, Lost, Note, ToolError, ToolSpec};
@@ -106,6 +106,8 @@ pub struct Session {
     proposal: Arc<Proposal>,
     /// The coverage baseline that is being asked for, if one is.
     expected: Arc<Expected>,
+    /// What calls of the turn depend on in vain.
+    unmet: Arc<Unmet>,
     clock: Arc<dyn Clock>,
     /// How many turns the model had.
     turns: AtomicU64,

@@ -11,7 +11,9 @@ use serde_json::json;
 use super::archive::{ArchiveError, remove_archive, take_out};
 use super::desk::{Desk, Inside, Progress, Shared};
 use super::restore::{RestoreError, StoredSession};
-use super::rules::{CoverageRule, Expected, MergeRule, OfferedRule, Proposal, WorkflowRule};
+use super::rules::{
+    CoverageRule, DependencyRule, Expected, MergeRule, OfferedRule, Proposal, Unmet, WorkflowRule,
+};
 use super::{Entry, Merged, SET_MODE, SKILL, Session};
 use crate::files::Tree;
 use crate::git::{Git, GitOptions, HookPolicy, Identity, IdentityOverrides};
@@ -269,10 +271,12 @@ impl Session {
             shared: Shared::new(inside),
         });
         let (proposal, expected) = (Arc::new(Proposal::default()), Arc::new(Expected::default()));
+        let unmet = Arc::new(Unmet::default());
         let names = kernel.registry.specs().map(|spec| spec.name.to_string());
         let skills: Arc<[String]> = names.filter(|name| name.starts_with(SKILL)).collect();
         tools::register(&mut kernel.registry, &desk)?;
         kernel.rules.push(Box::new(WorkflowRule(Arc::clone(&desk))));
+        kernel.rules.push(Box::new(DependencyRule(Arc::clone(&unmet))));
         kernel.rules.push(Box::new(OfferedRule { skills: Arc::clone(&skills) }));
         kernel.rules.push(Box::new(MergeRule(Arc::clone(&proposal))));
         kernel.rules.push(Box::new(CoverageRule(Arc::clone(&expected))));
@@ -290,6 +294,7 @@ impl Session {
             skills,
             proposal,
             expected,
+            unmet,
             clock,
             turns: AtomicU64::new(0),
             own: AtomicU64::new(0),

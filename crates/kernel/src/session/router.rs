@@ -11,7 +11,7 @@ use fluffy_base::{
     ReceiptStatus,
 };
 use fluffy_policy::Subject;
-use fluffy_workflow::{Event, Exempt, Standing, State};
+use fluffy_workflow::{Event, Exempt, Part, Standing, State};
 use serde_json::{Value, json};
 
 use super::{CallAnswer, Entry, ModelCall, OFFERED, Session};
@@ -64,7 +64,10 @@ impl Session {
         let mut rest = calls;
         while !rest.is_empty() {
             let (batch, after) = rest.split_at(self.batch(rest));
-            answers.extend(self.at_the_same_time(batch));
+            match batch {
+                [call] => answers.push(self.in_order(call, calls, &answers)),
+                batch => answers.extend(self.at_the_same_time(batch)),
+            }
             rest = after;
         }
         answers
@@ -142,10 +145,42 @@ impl Session {
         }
     }
 
-    fn at_the_same_time(&self, calls: &[ModelCall]) -> Vec<CallAnswer> {
-        if let [call] = calls {
-            return vec![self.one(call)];
+    /// A call that runs alone, behind those of its turn that were answered. If one of these was no success and it depends on
+    /// it, that is what it is judged by.
+    fn in_order(&self, call: &ModelCall, calls: &[ModelCall], before: &[CallAnswer]) -> CallAnswer {
+        let mode = self.desk.look().workflow.standing().mode;
+        let part = self.part(call);
+        let failed = calls.iter().zip(before).filter(|(_, answer)| !answer.success);
+        let mut failed = failed.map(|(earlier, _)| earlier);
+        let on = failed.find(|earlier| part.depends_on(self.part(earlier), mode));
+        let Some(on) = on else { return self.one(call) };
+        let request = self.request_id(call);
+        let tool = Excerpt::new(&on.tool, SHOWN);
+        self.unmet.set(&request, format!("`{tool}` {} of the same turn", self.summary(on)));
+        let answer = self.one(call);
+        self.unmet.clear(&request);
+        answer
+    }
+
+    /// What a call is to the work. Code is what must not be written yet: where it may be, nothing has to come before it.
+    fn part(&self, call: &ModelCall) -> Part {
+        let subject = self.subject(&call.tool, &call.arguments);
+        match (call.tool.as_str(), subject) {
+            ("plan.complete", _) => Part::Plan,
+            (tool, Some(subject)) if is_change(tool) => {
+                let is_test =
+                    |path: &ProjectPath| self.desk.conventions.kind(path).is_frozen_with_tests();
+                match self.is_early_code(&subject) {
+                    true => Part::Code,
+                    false if subject.paths.iter().all(is_test) => Part::Test,
+                    false => Part::Other,
+                }
+            }
+            _any => Part::Other,
         }
+    }
+
+    fn at_the_same_time(&self, calls: &[ModelCall]) -> Vec<CallAnswer> {
         let next = Mutex::new(0_usize);
         let answers: Vec<Mutex<Option<CallAnswer>>> =
             calls.iter().map(|_| Mutex::default()).collect();
@@ -209,6 +244,9 @@ impl Session {
 
     /// What the session does by itself before a call is judged.
     fn prepare(&self, call: &ModelCall) {
+        if self.unmet.of(&self.request_id(call)).is_some() {
+            return;
+        }
         if is_beginning(&call.tool) {
             self.reopen();
         }

@@ -1,9 +1,10 @@
-//! What a session adds to the rules: the workflow's gate, which tools the model is offered, and when work may
-//! be merged without asking anybody.
+//! What a session adds to the rules: the workflow's gate, what calls of a turn depend on, which tools the model is
+//! offered, and when work may be merged without asking anybody.
 //!
 //! **Invariant.** A merge is judged by what the kernel found out about it, never by what its request says; and
 //! the request must name the very plan that was looked at.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fluffy_base::Json;
@@ -71,6 +72,49 @@ impl Rule for OfferedRule {
             }
             _any => Verdict::Pass,
         }
+    }
+}
+
+/// Calls of the turn that is being answered on which others depend, and which were not made: by the request that waits for them.
+#[derive(Debug, Default)]
+pub(crate) struct Unmet(Mutex<BTreeMap<String, String>>);
+
+impl Unmet {
+    pub(crate) fn set(&self, request: &str, on: String) {
+        self.all().insert(request.to_owned(), on);
+    }
+
+    pub(crate) fn clear(&self, request: &str) {
+        self.all().remove(request);
+    }
+
+    /// What a request depends on in vain.
+    pub(crate) fn of(&self, request: &str) -> Option<String> {
+        self.all().get(request).cloned()
+    }
+
+    fn all(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What depends on a call that was not made is not made either.
+pub(crate) struct DependencyRule(pub(crate) Arc<Unmet>);
+
+impl Rule for DependencyRule {
+    fn name(&self) -> &str {
+        "workflow.dependency"
+    }
+
+    fn layer(&self) -> Layer {
+        Layer::Workflow
+    }
+
+    fn judge(&self, facts: &Facts<'_>) -> Verdict {
+        let Some(on) = self.0.of(&facts.request.request_id) else { return Verdict::Pass };
+        let text = format!("dependency failed: {on}");
+        let hint = "make that call again first, and this one when it was a success";
+        Verdict::deny(Reason::new(self.layer(), self.name(), &text).with_hint(hint))
     }
 }
 

@@ -11,6 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use fluffy_base::Span;
 use fluffy_sandbox::{Input, Limits, Sandbox, Volume};
@@ -21,6 +22,9 @@ use crate::staging::Layer;
 
 /// How long one stands ready.
 const PATIENCE: Span = Span::from_ms(300_000);
+
+/// How long it is waited for its turn at a time.
+const TURN: Duration = Duration::from_secs(60);
 
 /// Where the guest for the next edit comes from.
 #[derive(Default)]
@@ -125,6 +129,7 @@ impl Workshop {
         let name = self.program().to_string_lossy().into_owned();
         let tell: Told<'_> = &|life| self.tell(life);
         let ran = self.attend(&sandbox, Some(volume), (&name, tell), || {
+            while !sandbox.engage(TURN)? {}
             pipe.write_all(order).map_err(|error| WorkshopError::Untold(error.to_string()))?;
             drop(pipe);
             Ok(sandbox.wait()?)

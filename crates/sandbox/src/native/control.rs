@@ -2,7 +2,7 @@
 //!
 //! Orders go to `sandbox-init` over the Unix socket that it has as its standard input. With each goes another
 //! socket, over which the answer to that order comes: messages come out, and bytes go in, each a signal for every
-//! process of the sandbox. As long as that socket is open on the kernel's side, the sandbox lives: its first
+//! process of the sandbox, or one of the two that tell of a pause. As long as that socket is open on the kernel's side, the sandbox lives: its first
 //! process ends when the kernel does.
 //!
 //! **Invariant.** The job has neither socket: they are closed when the program is executed, or before a guest begins.
@@ -11,6 +11,7 @@ use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
@@ -23,6 +24,16 @@ use super::spec::{Inner, Owner, Spec};
 
 /// No more descriptors than this go with one message.
 const MAX_FDS: usize = 16;
+
+/// The sandbox is about to be paused: whoever handles `SIGTSTP` gets it, and time to save what it has to. No signal has
+/// this number.
+pub(crate) const PAUSE_SIGNAL: u8 = 128;
+
+/// The pause is over: whoever was told of it gets `SIGCONT`.
+pub(crate) const RESUME_SIGNAL: u8 = 129;
+
+/// So long a pause is put off for those that have to save something.
+pub(crate) const GRACE: Duration = Duration::from_secs(1);
 
 /// What `sandbox-init` is to do.
 #[derive(Debug, Serialize, Deserialize)]
@@ -48,6 +59,8 @@ pub(crate) enum Message {
     Failed { step: String, errno: i32 },
     /// The program could not be executed.
     NoProgram { errno: i32 },
+    /// Whoever was told of a pause has saved what it had to, or had a second for it.
+    Quiet,
     /// The job ended.
     Ended { code: Option<i32>, signal: Option<i32>, cpu_us: u64 },
 }

@@ -23,6 +23,7 @@ use rustix::thread::{set_thread_res_gid, set_thread_res_uid};
 use super::control::{self, Message};
 use super::init::{Broken, Gear, INSIDE, Step, report};
 use super::mounts::{self, Taken};
+use super::notice::Notice;
 use super::payload::{self, Guest};
 use super::spec::{Inner, Spec};
 use super::sys::{self, Side};
@@ -153,6 +154,7 @@ fn start(
 
 /// Reaps children until the job ends, passing on signals that the kernel asks for.
 fn reap(socket: &UnixStream, job: Pid, ended: &OwnedFd, leave: Leave) -> ExitCode {
+    let mut notice = Notice::default();
     loop {
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
             if pid == job {
@@ -163,8 +165,12 @@ fn reap(socket: &UnixStream, job: Pid, ended: &OwnedFd, leave: Leave) -> ExitCod
                 return ExitCode::SUCCESS;
             }
         }
+        if notice.is_over() {
+            // If the kernel is gone, the next look at its socket says so.
+            let _gone = control::send(socket, &Message::Quiet, &[]);
+        }
         let mut doors = [PollFd::new(socket, PollFlags::IN), PollFd::new(ended, PollFlags::IN)];
-        if poll(&mut doors, None).is_err() {
+        if poll(&mut doors, notice.patience().as_ref()).is_err() {
             continue;
         }
         let [kernel, children] = doors;
@@ -174,7 +180,11 @@ fn reap(socket: &UnixStream, job: Pid, ended: &OwnedFd, leave: Leave) -> ExitCod
         if !kernel.revents().is_empty() {
             let mut signal = [0];
             match (&*socket).read(&mut signal) {
-                Ok(1) => sys::signal_all(signal[0].into()),
+                Ok(1) => match signal[0] {
+                    control::PAUSE_SIGNAL => notice.give(),
+                    control::RESUME_SIGNAL => notice.take_back(),
+                    signal => sys::signal_all(signal.into()),
+                },
                 // The kernel is gone: so is the sandbox, with the end of this process.
                 _ => return ExitCode::FAILURE,
             }

@@ -20,6 +20,7 @@ pub(crate) mod instance;
 pub mod l1;
 mod maker;
 mod mounts;
+mod notice;
 mod owners;
 mod payload;
 pub(crate) mod plan;

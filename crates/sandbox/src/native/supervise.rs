@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -36,6 +36,8 @@ pub(crate) struct Running {
     /// Wakes the thread that watches.
     wake: OwnedFd,
     told: Mutex<Told>,
+    /// How often the first process said that a pause can begin.
+    quiet: (Mutex<u64>, Condvar),
     logs: Mutex<(Captured, Captured)>,
 }
 
@@ -96,7 +98,8 @@ impl Running {
     /// A sandbox by what holds it, with the socket that its first process listens to.
     pub(crate) fn new(hold: Box<dyn Hold>, control: UnixStream) -> io::Result<Self> {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self { hold, control, wake, told: Mutex::default(), logs: Mutex::default() })
+        let (told, quiet, logs) = Default::default();
+        Ok(Self { hold, control, wake, told, quiet, logs })
     }
 
     pub(crate) fn kill(&self) {
@@ -115,7 +118,12 @@ impl Running {
         self.wake();
     }
 
+    /// Tells whoever listens, gives it a second to save what it has to, and halts every process.
     pub(crate) fn pause(&self) -> io::Result<()> {
+        if self.is_paused() {
+            return Ok(());
+        }
+        self.announce();
         let mut told = lock(&self.told);
         if told.ending {
             // What is frozen does not die.
@@ -143,11 +151,23 @@ impl Running {
         } else {
             self.signal(Signal::CONT);
         }
+        self.send(control::RESUME_SIGNAL);
         told.paused_at = None;
         told.paused_for += now().duration_since(since);
         drop(told);
         self.wake();
         Ok(())
+    }
+
+    /// Has the first process tell of a pause, and waits until everybody is ready for it, a second at most.
+    fn announce(&self) {
+        let quiet = lock(&self.quiet.0);
+        let before = *quiet;
+        if !self.send(control::PAUSE_SIGNAL) {
+            return;
+        }
+        let waited = self.quiet.1.wait_timeout_while(quiet, control::GRACE, |now| *now == before);
+        drop(waited);
     }
 
     pub(crate) fn pid(&self) -> Option<u32> {
@@ -181,9 +201,13 @@ impl Running {
     /// Has the first process send a signal to all the others.
     fn signal(&self, signal: Signal) {
         if let Ok(byte) = u8::try_from(signal.as_raw()) {
-            // It may have ended by itself.
-            let _gone = (&self.control).write_all(&[byte]);
+            self.send(byte);
         }
+    }
+
+    /// Says something to the first process; whether it was there.
+    fn send(&self, byte: u8) -> bool {
+        (&self.control).write_all(&[byte]).is_ok()
     }
 
     fn wake(&self) {
@@ -370,6 +394,11 @@ impl Supervisor {
             Ok(Some((Message::Ended { code, signal, cpu_us }, _))) => {
                 seen.ended = Some((code, signal, cpu_us));
                 seen.used = self.running.hold.let_go();
+                true
+            }
+            Ok(Some((Message::Quiet, _))) => {
+                *lock(&self.running.quiet.0) += 1;
+                self.running.quiet.1.notify_all();
                 true
             }
             Ok(Some((Message::NoProgram { errno }, _))) => {

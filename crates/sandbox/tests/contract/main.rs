@@ -208,6 +208,22 @@ mod lifetime {
     }
 
     #[test]
+    fn sbx_8_a_job_is_told_of_a_pause_and_of_its_end() {
+        holds(
+            "lifetime::sbx_8_a_job_is_told_of_a_pause_and_of_its_end",
+            contract::sbx_8_a_job_is_told_of_a_pause_and_of_its_end,
+        );
+    }
+
+    #[test]
+    fn sbx_8_nobody_puts_a_pause_off_for_longer_than_its_grace() {
+        holds(
+            "lifetime::sbx_8_nobody_puts_a_pause_off_for_longer_than_its_grace",
+            contract::sbx_8_nobody_puts_a_pause_off_for_longer_than_its_grace,
+        );
+    }
+
+    #[test]
     fn a_pause_does_not_count_towards_the_deadline() {
         holds(
             "lifetime::a_pause_does_not_count_towards_the_deadline",

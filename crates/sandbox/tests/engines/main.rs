@@ -71,6 +71,8 @@ contract! {
         a_job_that_is_stopped_may_end_by_itself
         a_job_that_does_not_obey_is_killed_after_the_grace
         a_paused_job_makes_no_progress
+        sbx_8_a_job_is_told_of_a_pause_and_of_its_end
+        sbx_8_nobody_puts_a_pause_off_for_longer_than_its_grace
         a_pause_does_not_count_towards_the_deadline
     }
     states {

@@ -208,6 +208,44 @@ pub fn a_paused_job_makes_no_progress(runtime: &dyn Runtime) {
     assert_eq!(waiting.outcome().end, End::Exited(0));
 }
 
+/// Who handles the notice of a pause saves what it has to before it stands still, and is told that it goes on.
+pub fn sbx_8_a_job_is_told_of_a_pause_and_of_its_end(runtime: &dyn Runtime) {
+    let scene = Scene::new();
+    let script = "trap 'echo saved; kill -STOP $$; echo again' TSTP; echo there
+        while :; do sleep 0.05; done";
+    let waiting = Waiting::start(runtime, executor(), scene.script(script));
+    let has_printed = |text: &str| {
+        let printed = waiting.sandbox.logs().0.bytes;
+        String::from_utf8_lossy(&printed).contains(text)
+    };
+    waiting.sandbox.pause().unwrap();
+    assert!(waiting.sandbox.inspect().paused);
+    // It stands still: what it had not printed before, it would never print.
+    while !has_printed("saved\n") {
+        std::thread::yield_now();
+    }
+    assert!(!has_printed("again\n"));
+    waiting.sandbox.resume().unwrap();
+    while !has_printed("again\n") {
+        std::thread::yield_now();
+    }
+    waiting.sandbox.kill();
+    assert_eq!(waiting.outcome().stdout.bytes, b"there\nsaved\nagain\n");
+    scene.is_quiet();
+}
+
+/// Who does not stop after the notice is paused all the same.
+pub fn sbx_8_nobody_puts_a_pause_off_for_longer_than_its_grace(runtime: &dyn Runtime) {
+    let scene = Scene::new();
+    let script = "trap 'echo heard' TSTP; echo there; while :; do sleep 0.05; done";
+    let waiting = Waiting::start(runtime, executor(), scene.script(script));
+    waiting.sandbox.pause().unwrap();
+    assert!(waiting.sandbox.inspect().paused);
+    waiting.sandbox.kill();
+    assert_eq!(waiting.outcome().stdout.bytes, b"there\nheard\n");
+    scene.is_quiet();
+}
+
 /// Time in a pause does not count towards the deadline.
 pub fn a_pause_does_not_count_towards_the_deadline(runtime: &dyn Runtime) {
     let scene = Scene::new();

@@ -1,6 +1,7 @@
-//! `fluffy session status` and `fluffy session grants`: where a session stands, and what a person agreed to for all of it.
+//! `fluffy session status`, `tasks` and `grants`: where a session stands, what of it works in sandboxes, and what a person agreed
+//! to for all of it.
 
-use fluffy_base::Excerpt;
+use fluffy_base::{Excerpt, Span};
 use serde_json::json;
 
 use super::list::meant;
@@ -10,7 +11,7 @@ use crate::inert::inert;
 use crate::output::{Output, Tone};
 use crate::place::Place;
 use crate::render::Used;
-use crate::status::{Granted, Status};
+use crate::status::{Granted, Seat, Status};
 
 /// How much of what somebody wrote stands in one line.
 const SHOWN: usize = 200;
@@ -54,6 +55,26 @@ pub(super) fn grants(
     Ok(DONE)
 }
 
+pub(super) fn tasks(
+    place: &Place,
+    environment: &Environment,
+    id: Option<&str>,
+    json: bool,
+    output: &mut Output,
+) -> Result<u8, CliError> {
+    let status = Status::now(place, environment, &meant(place, id)?)?;
+    for task in &status.tasks {
+        match json {
+            true => output.line(json!(task))?,
+            false => output.line(format!("{:>4}  {:<7}  {}", task.id, task.word(), task.line()))?,
+        }
+    }
+    if status.tasks.is_empty() && !json {
+        output.line("nothing works in a sandbox or waits for one")?;
+    }
+    Ok(DONE)
+}
+
 /// Where a session stands, the last one where none is named, a line each.
 pub(crate) fn told(
     place: &Place,
@@ -74,6 +95,28 @@ pub(crate) fn granted(
     let nothing = "nothing was agreed to for the whole session".to_owned();
     let grants: Vec<String> = status.grants.iter().map(Granted::line).collect();
     Ok(if grants.is_empty() { vec![nothing] } else { grants })
+}
+
+impl Seat {
+    /// Where it stands, in a word.
+    fn word(&self) -> &'static str {
+        match (self.state.as_str(), &self.waits) {
+            ("paused", _) => "Paused",
+            (_, Some(_)) => "Waiting",
+            ("ending", None) => "Ending",
+            (_, None) => "Running",
+        }
+    }
+
+    /// The task on one line.
+    fn line(&self) -> String {
+        let Self { template, priority, worked_ms, .. } = self;
+        let name = Excerpt::new(&self.name, SHOWN);
+        let worked = Span::from_ms(*worked_ms);
+        let waits =
+            self.waits.as_ref().map_or_else(String::new, |waits| format!(", waits {waits}"));
+        format!("{name} in {template}, priority {priority}, worked {worked}{waits}")
+    }
 }
 
 impl Granted {
@@ -105,6 +148,7 @@ fn lines(status: &Status) -> Vec<(&'static str, String)> {
     lines.extend(status.budget.iter().map(|text| ("Budget", text.clone())));
     let action = |action: &str| Excerpt::new(action, SHOWN).to_string();
     lines.extend(status.review.iter().map(|open| ("Waits", action(&open.action))));
+    lines.extend(status.tasks.iter().map(|task| (task.word(), task.line())));
     lines.extend(status.pins.iter().map(|path| ("Pinned", path.clone())));
     lines.extend(status.grants.iter().map(|grant| ("Grant", grant.line())));
     lines.extend(status.summary.iter().map(|text| ("Done", inert(text).into_owned())));

@@ -21,3 +21,4 @@ pub(crate) mod resume;
 mod review;
 mod standby;
 mod steering;
+mod turns;
