@@ -1,5 +1,6 @@
 //! The kernel itself: boots, answers, halts.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -188,6 +189,7 @@ impl Kernel {
     /// Answers a request of a sender of whom more is known.
     pub fn submit_from(&self, context: &CallContext, request: KernelRequest) -> KernelReceipt {
         let request = normalise(request);
+        let context = &*self.identified(context, &request);
         let sanitiser = Arc::clone(&self.policy.in_force().sanitiser);
         let mut record = narrate::asked(&request, &self.origin, &sanitiser, &*self.ids);
         narrate::sent_by(&mut record.detail, context);
@@ -198,6 +200,23 @@ impl Kernel {
             Err(error) => Err(error),
         };
         answered.unwrap_or_else(|error| self.give_up(request_id, &error))
+    }
+
+    /// The sender with the tags of the plugin whose tool it calls, which are the kernel's to give.
+    fn identified<'a>(
+        &self,
+        context: &'a CallContext,
+        request: &KernelRequest,
+    ) -> Cow<'a, CallContext> {
+        let call = request.tool_call.as_ref();
+        let tags =
+            call.and_then(|call| self.registry.find(&call.name)).map_or(&[][..], |it| it.tags);
+        if tags.is_empty() {
+            return Cow::Borrowed(context);
+        }
+        let mut context = context.clone();
+        context.tags.extend(tags.iter().map(|tag| (*tag).to_owned()));
+        Cow::Owned(context)
     }
 
     /// Answers a request as JSON. What is no request is refused, recorded and answered as well.
@@ -467,7 +486,8 @@ impl Kernel {
             return self.settle(pending);
         }
         drop(door);
-        let clerk = AtWork { kernel: self, request_id: &record.request_id };
+        let mode = record.detail.metadata.get(narrate::SESSION_MODE).map(String::as_str);
+        let clerk = AtWork { kernel: self, request_id: &record.request_id, mode };
         let outcome = self.execute(permit, record.detail.origin.policy_digest, &clerk);
         let duration = self.clock.now_ms().saturating_sub(started);
         narrate::ran(&mut record.detail, &outcome, duration);

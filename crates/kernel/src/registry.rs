@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use fluffy_base::{Excerpt, Json, ProjectPath};
-use fluffy_policy::{CallError, Facts, Layer, Reason, Rule, Subject, Verdict};
+use fluffy_policy::{CallError, Facts, Layer, Reason, Rule, Subject, THIRD_PARTY, Verdict};
 use jsonschema::Validator;
 use serde_json::Value;
 
@@ -28,6 +28,7 @@ pub(crate) struct Registered {
     pub(crate) spec: ToolSpec,
     validator: Validator,
     confined_to: Option<Vec<ProjectPath>>,
+    pub(crate) tags: &'static [&'static str],
 }
 
 impl Registry {
@@ -60,13 +61,20 @@ impl Registry {
         let validator = jsonschema::validator_for(&spec.schema).map_err(|error| {
             RegistryError::Schema { tool: name.to_owned(), problem: error.to_string() }
         })?;
-        self.tools.insert(name.to_owned(), Registered { tool, spec, validator, confined_to });
+        let (name, tags) = (name.to_owned(), tool.tags());
+        self.tools.insert(name, Registered { tool, spec, validator, confined_to, tags });
         Ok(())
     }
 
     /// What is known of every tool, by name.
     pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
         self.tools.values().map(|registered| &registered.spec)
+    }
+
+    /// The names of the tools of plugins that a person installed.
+    pub(crate) fn third_party(&self) -> impl Iterator<Item = &str> {
+        let tools = self.tools.iter().filter(|(_, tool)| tool.tags.contains(&THIRD_PARTY));
+        tools.map(|(name, _)| name.as_str())
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<&Registered> {
@@ -150,7 +158,7 @@ fn undeclared_path(spec: &ToolSpec) -> Option<String> {
     properties.keys().filter(looks).find(|name| !declared(name)).cloned()
 }
 
-fn is_tool_name(name: &str) -> bool {
+pub(crate) fn is_tool_name(name: &str) -> bool {
     let part = |part: &str| {
         part.starts_with(|c: char| c.is_ascii_lowercase())
             && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')

@@ -38,7 +38,7 @@ pub struct Subject {
     pub command: Option<Vec<String>>,
     /// Where it would run.
     pub isolation: Isolation,
-    /// What running it can do to the world, if it is a skill.
+    /// What running it can do to the world, if it is a skill or a plugin's tool.
     pub side_effect: Option<&'static str>,
 }
 
@@ -120,6 +120,12 @@ impl<'a> Facts<'a> {
     /// The parameters of the tool, if one is to run.
     pub fn tool_params(&self) -> Option<&'a Json> {
         self.request.tool_call.as_ref().map(|call| &call.params)
+    }
+
+    /// The tags that the kernel knows the call by: of the plugin whose tool it is, or of our own.
+    pub fn tags(&self) -> impl Iterator<Item = &'a str> {
+        let core = self.tool().map_or(&[][..], crate::calls::core_tags);
+        self.caller.tags.iter().map(String::as_str).chain(core.iter().copied())
     }
 
     /// What the sender says beside the tool call.
