@@ -1,6 +1,5 @@
 //! The kernel itself: boots, answers, halts.
 
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -25,7 +24,7 @@ use crate::policy_store::{InForce, PolicyStore};
 use crate::policy_update::{self, PolicyUpdate};
 use crate::review::Approved;
 use crate::start::{HaltedSession, last_halted};
-use crate::token_use::{caller, unspent};
+use crate::token_use::unspent;
 use crate::validation::normalise;
 use crate::walk::Walk;
 use crate::{
@@ -189,10 +188,9 @@ impl Kernel {
     /// Answers a request of a sender of whom more is known.
     pub fn submit_from(&self, context: &CallContext, request: KernelRequest) -> KernelReceipt {
         let request = normalise(request);
-        let context = &*self.identified(context, &request);
         let sanitiser = Arc::clone(&self.policy.in_force().sanitiser);
         let mut record = narrate::asked(&request, &self.origin, &sanitiser, &*self.ids);
-        narrate::sent_by(&mut record.detail, context);
+        narrate::sent_by(&mut record.detail, context, self.registry.tags(&request));
         let request_id = record.request_id.clone();
         let answered = match self.judge(context, request, record, None) {
             Ok(Judged::Waiting(waiting)) => self.review(context, *waiting),
@@ -200,23 +198,6 @@ impl Kernel {
             Err(error) => Err(error),
         };
         answered.unwrap_or_else(|error| self.give_up(request_id, &error))
-    }
-
-    /// The sender with the tags of the plugin whose tool it calls, which are the kernel's to give.
-    fn identified<'a>(
-        &self,
-        context: &'a CallContext,
-        request: &KernelRequest,
-    ) -> Cow<'a, CallContext> {
-        let call = request.tool_call.as_ref();
-        let tags =
-            call.and_then(|call| self.registry.find(&call.name)).map_or(&[][..], |it| it.tags);
-        if tags.is_empty() {
-            return Cow::Borrowed(context);
-        }
-        let mut context = context.clone();
-        context.tags.extend(tags.iter().map(|tag| (*tag).to_owned()));
-        Cow::Owned(context)
     }
 
     /// Answers a request as JSON. What is no request is refused, recorded and answered as well.
@@ -369,7 +350,7 @@ impl Kernel {
         };
         door.step(&mut walk, KernelState::Arbitrating)?;
         let token = self.check_token(context, &policy, &request, &subject, &mut record.detail);
-        let caller = caller(context, token.as_ref());
+        let caller = self.caller(context, token.as_ref(), &request);
         let known = Circumstances { subject, caller, approved, grants: Some(&self.grants) };
         let (decided, ruling) = self.arbiter.judge(&policy, request, walk.origin(), &known);
         narrate::judged(&mut record.detail, &decided);

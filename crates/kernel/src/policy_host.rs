@@ -223,7 +223,7 @@ fn input<'a>(facts: &Facts<'a>) -> ExtensionInput<'a> {
         syscall: facts.tool(),
         paths: facts.subject.paths.iter().map(ProjectPath::as_str).chain(root).collect(),
         actor: facts.actor(),
-        caller_tags: facts.tags().collect(),
+        caller_tags: facts.caller.tags.iter().map(String::as_str).collect(),
         intent: facts.intent(),
         session_mode: facts.caller.mode.as_deref(),
         workflow_state: facts.caller.workflow_state.as_deref(),

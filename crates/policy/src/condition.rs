@@ -153,8 +153,7 @@ impl Condition {
         let lacks = |wanted: &Option<BTreeSet<String>>, found: Option<&str>| {
             wanted.as_ref().is_some_and(|wanted| !found.is_some_and(|name| wanted.contains(name)))
         };
-        let lacks_tag = |wanted: &BTreeSet<String>| !facts.tags().any(|tag| wanted.contains(tag));
-        if self.caller_tags.as_ref().is_some_and(lacks_tag) {
+        if self.caller_tags.as_ref().is_some_and(|wanted| wanted.is_disjoint(&caller.tags)) {
             Some("caller_tag")
         } else if lacks(&self.actors, Some(facts.actor())) {
             Some("actor")

@@ -55,7 +55,7 @@ pub enum Isolation {
 /// Who asks, as far as the kernel knows. Nothing of it is taken from the request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Caller {
-    /// Tags of the plugin's identity.
+    /// Tags of the sender's identity, and of whoever's tool it calls.
     pub tags: BTreeSet<String>,
     /// The session's mode.
     pub mode: Option<String>,
@@ -120,12 +120,6 @@ impl<'a> Facts<'a> {
     /// The parameters of the tool, if one is to run.
     pub fn tool_params(&self) -> Option<&'a Json> {
         self.request.tool_call.as_ref().map(|call| &call.params)
-    }
-
-    /// The tags that the kernel knows the call by: of the plugin whose tool it is, or of our own.
-    pub fn tags(&self) -> impl Iterator<Item = &'a str> {
-        let core = self.tool().map_or(&[][..], crate::calls::core_tags);
-        self.caller.tags.iter().map(String::as_str).chain(core.iter().copied())
     }
 
     /// What the sender says beside the tool call.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fluffy_base::{Decision, IdSource as _, Json, KernelRequest, ProjectPath, SystemIds};
+use fluffy_base::{IdSource as _, Json, KernelRequest, ProjectPath, ReceiptStatus, SystemIds};
 use fluffy_kernel::{
     Kernel, KernelError, Package, PluginChange, PluginError, PluginName, Unpacked,
 };
@@ -88,7 +88,8 @@ fn call(kernel: &Kernel, tool: String, input: serde_json::Value) -> Result<Plugi
     let params = Json::new(input).map_err(CliError::Json)?;
     let intent = format!("call {}", fluffy_base::Excerpt::new(&tool, 80));
     let receipt = kernel.submit(KernelRequest::call(&id, "user", &intent, &tool, params));
-    if receipt.decision != Decision::Allow {
+    // What does not fit its schema was allowed, and did not run.
+    if receipt.status == ReceiptStatus::Rejected {
         let reason = receipt.error.unwrap_or_default();
         return Err(PluginError::Denied { reason, rule: receipt.rule }.into());
     }

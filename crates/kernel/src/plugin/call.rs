@@ -14,7 +14,7 @@ use fluffy_base::{ByteSize, Excerpt, Fault, Json, Message, ProjectPath, Span};
 use fluffy_sandbox::Limits;
 use serde_json::{Value, json};
 
-use super::files::OwnDir;
+use super::files::{Lasting, OwnDir};
 use super::life::tell;
 use super::protocol::{self, MAX_FRAME};
 use super::store::Store;
@@ -26,6 +26,9 @@ use crate::{Clerk, Folders, Journal, LabError, May, Talk, ToolError, Tree, Works
 
 /// How long a plugin may take to start and say who it is.
 const START_LIMIT: Duration = Duration::from_secs(20);
+
+/// Where the files of running plugins lie.
+pub(super) const RUN: &str = "run";
 
 /// Who disables plugins that do not speak as agreed.
 const KERNEL: &str = "kernel";
@@ -65,8 +68,8 @@ struct Running {
     kept: Kept,
     /// Its files, as it sees them.
     _own: OwnDir,
-    /// What was hidden from it.
-    hidden: Vec<ProjectPath>,
+    /// What it sees of the project.
+    folders: Folders,
     calls: u64,
 }
 
@@ -119,10 +122,12 @@ impl Plugin {
     /// Ends its process in order, if it runs.
     pub(super) fn unload(&self, journal: &dyn Journal) {
         let mut state = self.state();
+        // What was disabled stays so.
+        if !matches!(*state, State::Running(_)) {
+            return;
+        }
         if let State::Running(running) = std::mem::replace(&mut *state, State::Resting) {
             self.end(*running, "the session ends", journal);
-        } else {
-            // What was disabled stays so.
         }
     }
 
@@ -140,7 +145,7 @@ impl Plugin {
         }
         let folders = self.folders(clerk).map_err(Unusable::NotStarted)?;
         if let State::Running(running) = std::mem::replace(state, State::Resting) {
-            if running.hidden == folders.hidden {
+            if running.folders == folders {
                 return Ok(running);
             }
             self.end(*running, "what it may see has changed", clerk);
@@ -174,14 +179,14 @@ impl Plugin {
 
     /// Starts its process from files that are what was installed, and hears who it is.
     fn load(&self, folders: Folders, clerk: &dyn Clerk) -> Result<Running, Unusable> {
-        let (name, hidden) = (&self.manifest.name, folders.hidden.clone());
+        let (name, seen) = (&self.manifest.name, folders.clone());
         let unusable = |why: String| Unusable::Misbehaved(why, None);
         let package = Store::of(&self.options.dir).get(&self.installed);
         let package = package.map_err(|error| unusable(causes(&error)))?;
         let stopped = |error: &dyn std::error::Error| Unusable::NotStarted(causes(error));
-        let own = OwnDir::new(&self.options.dir.join("run"), name.as_str());
+        let own = OwnDir::new(&self.options.dir.join(RUN), name.as_str());
         let own = own.map_err(|error| stopped(&error))?;
-        own.fill(package.files()).map_err(|error| stopped(&error))?;
+        own.fill(package.files(), Lasting::Briefly).map_err(|error| stopped(&error))?;
         let talk = self.talk(folders, own.path()).map_err(Unusable::NotStarted)?;
         let kept = self.options.lab.keep(talk, clerk).map_err(|error| match error {
             LabError::Workshop(WorkshopError::Cancelled) => {
@@ -191,7 +196,7 @@ impl Plugin {
         })?;
         let told = vec![("sandbox", kept.sandbox().to_owned())];
         tell(clerk, name, Stage::Loaded, told).map_err(|error| stopped(&error))?;
-        let mut running = Running { kept, _own: own, hidden, calls: 0 };
+        let mut running = Running { kept, _own: own, folders: seen, calls: 0 };
         match self.greet(&mut running) {
             Ok(api) => {
                 let told =

@@ -10,6 +10,7 @@ use fluffy_policy::{
     BuiltIn, Caller, Facts, Isolation, Part, PolicyFile, Rule, Subject, THIRD_PARTY, Verdict, fold,
     known_calls,
 };
+use fluffy_sandbox::proxy::AllowList;
 
 use super::protocol::negotiate;
 use super::{Interpreters, Manifest, PLUGIN_API, PluginName, PluginRuntime};
@@ -51,6 +52,9 @@ impl Grounds<'_> {
             && self.interpreters.program(manifest.runtime).is_none()
         {
             found.push(format!("there is no `{}` on this machine", manifest.runtime.name()));
+        }
+        if let Err(error) = AllowList::parse(&manifest.hosts) {
+            found.push(format!("its hosts cannot be allowed: {error}"));
         }
         for tool in &manifest.tools {
             found.extend(name_taken(&tool.name, &manifest.name, taken));

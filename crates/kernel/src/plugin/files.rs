@@ -16,6 +16,15 @@ pub(super) fn private_dir(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
+/// Whether files must outlast a loss of power.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lasting {
+    /// They are there for one process.
+    Briefly,
+    /// They are on disk before anybody is told of them.
+    Synced,
+}
+
 /// A directory of ours, removed with whoever holds it.
 #[derive(Debug)]
 pub(super) struct OwnDir(PathBuf);
@@ -41,7 +50,7 @@ impl OwnDir {
     }
 
     /// Writes these files into it.
-    pub(super) fn fill(&self, files: &[Unpacked]) -> io::Result<()> {
+    pub(super) fn fill(&self, files: &[Unpacked], lasting: Lasting) -> io::Result<()> {
         files.iter().try_for_each(|file| {
             let path = self.0.join(file.path.as_str());
             if let Some(above) = path.parent() {
@@ -51,7 +60,10 @@ impl OwnDir {
             let mut options = OpenOptions::new();
             let mut opened = options.write(true).create_new(true).mode(mode).open(&path)?;
             opened.write_all(&file.bytes)?;
-            opened.sync_all()
+            match lasting {
+                Lasting::Briefly => Ok(()),
+                Lasting::Synced => opened.sync_all(),
+            }
         })
     }
 
@@ -76,6 +88,14 @@ impl Drop for OwnDir {
 pub(super) fn remove(path: &Path) {
     // What stays is in nobody's way: it is held against its hash before it is used.
     let _gone = std::fs::remove_dir_all(path);
+}
+
+/// Removes what processes that died left in a directory of ours.
+pub(super) fn sweep(above: &Path) {
+    let Ok(entries) = std::fs::read_dir(above) else { return };
+    for entry in entries.flatten() {
+        remove(&entry.path());
+    }
 }
 
 /// Reads a small file of ours; nothing where nothing is.

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-use fluffy_base::{Decision, Digest, Json, KernelRequest};
+use fluffy_base::{Decision, Digest, Excerpt, Json, KernelRequest};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -300,7 +300,11 @@ fn review(package: &Package, before: Option<&Installed>) -> Vec<String> {
     let mut notes = vec![
         format!("plugin: {} {}: {}", manifest.name, manifest.version, manifest.description),
         format!("author, by its own word: {}", manifest.author.as_deref().unwrap_or("not said")),
-        format!("runs: {} with {}", manifest.entry, manifest.runtime.name()),
+        format!(
+            "runs: {} with {}",
+            Excerpt::new(manifest.entry.as_str(), 200),
+            manifest.runtime.name()
+        ),
         list("reads of the project", manifest.reads.iter().map(ToString::to_string).collect()),
         list("reaches on the network", manifest.hosts.clone()),
         list("needs", manifest.required_capabilities.clone()),
@@ -314,7 +318,8 @@ fn review(package: &Package, before: Option<&Installed>) -> Vec<String> {
     let files = package.packed();
     notes.push(format!("{} files, together {}", files.len(), package.digest()));
     let shown = files.iter().take(SHOWN_FILES);
-    notes.extend(shown.map(|file| format!("{} is {}", file.path, file.sha256)));
+    let shown = shown.map(|file| (Excerpt::new(file.path.as_str(), 200), file.sha256));
+    notes.extend(shown.map(|(path, hash)| format!("{path} is {hash}")));
     if files.len() > SHOWN_FILES {
         notes.push(format!("… and {} more", files.len() - SHOWN_FILES));
     }

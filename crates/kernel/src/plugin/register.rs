@@ -8,8 +8,9 @@ use fluffy_base::{IdSource, ProjectPath};
 use fluffy_ledger::{Layout, VerifyingKey};
 use fluffy_policy::{Part, PolicyFile};
 
-use super::call::Plugin;
+use super::call::{Plugin, RUN};
 use super::check::{Grounds, Taken, outside};
+use super::files::sweep;
 use super::life::tell;
 use super::person::Place;
 use super::store::Store;
@@ -172,8 +173,10 @@ impl Plugins {
         Ok(surveyed)
     }
 
-    /// Tells the ledger what became of each plugin when it was registered.
+    /// Tells the ledger what became of each plugin when it was registered. Whoever can do that has the ledger to itself:
+    /// what lies where plugins run is of processes that died.
     pub fn announce(&self, journal: &dyn Journal) -> Result<(), ToolError> {
+        sweep(&self.options.dir.join(RUN));
         let surveyed =
             std::mem::take(&mut *self.surveyed.lock().unwrap_or_else(PoisonError::into_inner));
         surveyed.iter().try_for_each(|found| {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use fluffy_base::Digest;
 
-use super::files::{self, OwnDir};
+use super::files::{self, Lasting, OwnDir};
 use super::{Installed, Package, PluginError, Unpacked};
 use crate::Tree;
 
@@ -28,7 +28,7 @@ impl Store {
         let at = self.at(package.digest());
         let failed = |source| PluginError::Io { path: at.clone(), source };
         let made = OwnDir::new(&self.dir, "new").map_err(failed)?;
-        made.fill(package.files()).map_err(failed)?;
+        made.fill(package.files(), Lasting::Synced).map_err(failed)?;
         made.named(&at).map_err(failed)
     }
 

@@ -109,6 +109,31 @@ fn pol_5_rules_know_the_tools_of_plugins_by_the_tag_that_the_kernel_gives() {
 }
 
 #[test]
+fn what_a_killed_kernel_left_of_a_running_plugin_is_removed_by_the_next() {
+    let scene = Scene::with(echo());
+    let left = scene.plugin_dir().join("run/echo_it-1-1");
+    std::fs::create_dir_all(&left).unwrap();
+    let stage = scene.start();
+    assert!(!left.exists());
+    stage.call("echo_it.try", json!({ "text": "x" })).unwrap();
+    let running = || std::fs::read_dir(scene.plugin_dir().join("run")).unwrap().count();
+    assert_eq!(running(), 1);
+    stage.plugins.unload(&stage.kernel);
+    assert_eq!(running(), 0);
+}
+
+#[test]
+fn pol_5_a_tag_of_a_plugin_is_recorded_with_its_calls() {
+    let scene = Scene::with(echo());
+    let stage = scene.start();
+    stage.call("echo_it.try", json!({ "text": "x" })).unwrap();
+    stage.call("echo", json!({ "text": "x" })).unwrap();
+    stage.close();
+    assert_eq!(scene.tags_of("echo_it.try"), Some(r#"["third_party"]"#.to_owned()));
+    assert_eq!(scene.tags_of("echo"), None);
+}
+
+#[test]
 fn a_plugin_that_a_person_disabled_is_not_there_until_it_is_enabled() {
     let scene = Scene::with(echo());
     let name = || named("echo_it");

@@ -98,6 +98,10 @@ fn plg_1_what_the_policy_does_not_allow_is_rejected_with_reasons() {
             "no plugin can have `fs.write` (there are: fs.read, shell.run)",
         ),
         ("required_capabilities: [net.raw]\n", "no plugin can have `net.raw`"),
+        (
+            "sandbox_template: integration-test\nhosts: [169.254.169.254]\n",
+            "its hosts cannot be allowed",
+        ),
     ] {
         let error = stage.install(python("asks", more, "")).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
@@ -108,7 +112,7 @@ fn plg_1_what_the_policy_does_not_allow_is_rejected_with_reasons() {
     assert!(error.contains("there is no `node` on this machine"), "{error}");
     stage.install(python("runs", "required_capabilities: [shell.run]\n", "")).unwrap();
     stage.close();
-    assert_eq!(scene.recorded().iter().filter(|it| *it == "REJECTED").count(), 3);
+    assert_eq!(scene.recorded().iter().filter(|it| *it == "REJECTED").count(), 4);
     // The policy changes, and so does what can be registered.
     let allowed = "match: { syscall: [test.run, shell.run] }\n    action: allow\n    constraints: { require_sandbox: L2 }";
     assert!(scene.policy.contains(allowed));

@@ -171,6 +171,17 @@ impl Scene {
         Stage { kernel, plugins, surveyed, person, lab }
     }
 
+    /// The tags that were recorded with the last call of a tool.
+    pub(crate) fn tags_of(&self, tool: &str) -> Option<String> {
+        let layout = self.layout();
+        let database = layout.segment(layout.active().unwrap().unwrap());
+        let query = Query { tool: Some(tool.to_owned()), ..Query::default() };
+        let page = Page { limit: 1, offset: 0, newest_first: true };
+        let record = query.collect(&database, page).unwrap().pop().unwrap();
+        let detail = DetailView::parse(&record.detail).unwrap();
+        detail.metadata.get("caller_tags").map(ToString::to_string)
+    }
+
     /// What the ledger has of plugins, in order: the event, and what it tells.
     pub(crate) fn recorded(&self) -> Vec<String> {
         let mut found = Vec::new();

@@ -10,12 +10,43 @@ function place(text, at) {
 }
 
 /**
- * The place that the parser names; the end of the text where it names none.
- * @param {string} text @param {string} message
+ * Where a text stops being JSON; -1 if it does not. The parser's own words do not always say it.
+ * @param {string} text
  */
-function where(text, message) {
-  const said = /position (\d+)/.exec(message);
-  return place(text, said === null ? text.length : Number(said[1]));
+function wrongAt(text) {
+  let at = 0;
+  const blank = /[ \t\n\r]*/y;
+  const number = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
+  const string = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/y;
+  const word = /true|false|null/y;
+  const skip = (/** @type {RegExp} */ pattern) => {
+    pattern.lastIndex = at;
+    const found = pattern.exec(text);
+    at += found === null ? 0 : found[0].length;
+    return found !== null;
+  };
+  const sign = (/** @type {string} */ wanted) => {
+    skip(blank);
+    const is = text[at] === wanted;
+    at += is ? 1 : 0;
+    return is;
+  };
+  const list = (/** @type {string} */ end, /** @type {() => boolean} */ item) => {
+    if (sign(end)) return true;
+    do {
+      skip(blank);
+      if (!item()) return false;
+    } while (sign(","));
+    return sign(end);
+  };
+  /** @type {(depth: number) => boolean} */
+  const value = (depth) => {
+    if (depth > 1000) return false;
+    if (sign("{")) return list("}", () => skip(string) && sign(":") && value(depth + 1));
+    if (sign("[")) return list("]", () => value(depth + 1));
+    return skip(string) || skip(number) || skip(word);
+  };
+  return value(0) && skip(blank) && at === text.length ? -1 : at;
 }
 
 /** @param {unknown} value @returns {unknown} */
@@ -33,7 +64,8 @@ plugin.tool("json_tools.check", (args) => {
     return { valid: true };
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
-    return { valid: false, ...where(text, message), problem: message };
+    const at = wrongAt(text);
+    return { valid: false, ...place(text, at < 0 ? text.length : at), problem: message };
   }
 });
 
