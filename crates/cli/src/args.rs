@@ -3,6 +3,7 @@
 mod chat;
 mod config;
 mod image;
+mod plugin;
 mod policy;
 mod provider;
 mod sandbox;
@@ -18,6 +19,7 @@ use fluffy_kernel::{DualChannel, EvidenceFirst, Permissive, Strict, Variant};
 pub(crate) use self::chat::ChatArgs;
 pub(crate) use self::config::{ConfigCommand, GetArgs, ListArgs, SetArgs, UnsetArgs, Whose};
 pub(crate) use self::image::ImageCommand;
+pub(crate) use self::plugin::{NewPluginArgs, PluginCommand, PluginLanguage, PluginNamedArgs};
 pub(crate) use self::policy::{
     CheckArgs, ExplainArgs, PolicyCommand, ShowArgs, TestArgs, UpdateArgs,
 };
@@ -59,6 +61,9 @@ pub(crate) enum Command {
     /// Make skills that earn their trust, and run them
     #[command(subcommand)]
     Skill(SkillCommand),
+    /// Install tools of others, each in a sandbox of its own, and write your own
+    #[command(subcommand)]
+    Plugin(PluginCommand),
     /// Keep, list, test and forget the keys of providers
     #[command(subcommand)]
     Auth(AuthCommand),

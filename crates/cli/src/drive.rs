@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use fluffy_agent::{Agent, Ended, Outcome as LoopOutcome, SessionBench, Spent};
 use fluffy_base::{Event, Observer, SessionId, SystemWaiter};
 use fluffy_kernel::{
-    Cancel, CommitOptions, Driver, GitOptions, Lab, Reviewer, Session, SessionConfig, SessionError,
-    StoredSession, WorkshopOptions,
+    Cancel, CommitOptions, Driver, GitOptions, Lab, Plugins, Reviewer, Session, SessionConfig,
+    SessionError, StoredSession, WorkshopOptions,
 };
 use fluffy_provider::{Provider, ProviderError};
 use fluffy_sandbox::Runtime;
@@ -35,6 +35,8 @@ pub(crate) struct Scene<'a> {
     pub(crate) handed: Mutex<Option<Handed>>,
     /// Where the session's skills run, once there are some.
     pub(crate) skills: OnceLock<Arc<Lab>>,
+    /// The session's plugins, once there are some.
+    pub(crate) plugins: OnceLock<Arc<Plugins>>,
     /// What is told of the session before anybody else is.
     pub(crate) met: &'a dyn Fn(&Arc<Session>),
     /// What is told before it is closed: nobody else holds it then.
@@ -70,7 +72,7 @@ pub(crate) fn begin(
     stop: &Stop,
 ) -> Result<Outcome, CliError> {
     let provider = &*chosen.provider;
-    let config = scene.with_skills(scene.config()?)?;
+    let config = scene.with_plugins(scene.with_skills(scene.config()?)?)?;
     let session = match Session::begin(config, task.text, task.mode, task.access) {
         Err(SessionError::Mode(why)) => return Ok(mode_refused(&why)),
         begun => Arc::new(begun?),
@@ -96,7 +98,7 @@ pub(crate) fn resume(
     scene: &Scene<'_>,
     stop: &Stop,
 ) -> Result<Outcome, CliError> {
-    let config = scene.with_skills(scene.config()?)?;
+    let config = scene.with_plugins(scene.with_skills(scene.config()?)?)?;
     let resumed = Session::resume(config, id.clone())?;
     go_on(resumed, |played| model.open(scene.place, &scene.runtime, played), caps, scene, stop)
 }
@@ -110,7 +112,7 @@ pub(crate) fn say(
     scene: &Scene<'_>,
     stop: &Stop,
 ) -> Result<Outcome, CliError> {
-    let config = scene.with_skills(scene.config()?)?;
+    let config = scene.with_plugins(scene.with_skills(scene.config()?)?)?;
     let said = Session::say(config, id.clone(), said.message, said.text)?;
     go_on(said, open, caps, scene, stop)
 }
@@ -210,9 +212,24 @@ impl Scene<'_> {
         Ok(config)
     }
 
+    /// The same with the tools of every plugin that can be registered. One that cannot is recorded as rejected.
+    fn with_plugins(&self, mut config: SessionConfig) -> Result<SessionConfig, CliError> {
+        if !self.place.plugins().is_dir() {
+            return Ok(config);
+        }
+        let plugins = crate::plugins::open(self)?;
+        plugins.register(&mut config.kernel.registry)?;
+        // A scene has one session.
+        let _first = self.plugins.set(plugins);
+        Ok(config)
+    }
+
     /// Closes a session that nobody else holds any more; gives the root of the ledger's tree.
     pub(crate) fn closed(&self, session: Arc<Session>) -> Result<String, CliError> {
         (self.parted)();
+        if let Some(plugins) = self.plugins.get() {
+            plugins.unload(session.kernel());
+        }
         let session =
             Arc::try_unwrap(session).map_err(|_| CliError::Told(Explained::confused()))?;
         Ok(session.close()?)
@@ -228,11 +245,17 @@ impl Scene<'_> {
         (self.met)(session);
         let model = provider.model().to_owned();
         session.driven_by(&Driver { provider: spec.to_string(), model })?;
-        let (cancel, skills) = (session.cancel_handle(), self.skills.get().cloned());
+        let plugins = self.plugins.get();
+        if let Some(plugins) = plugins {
+            plugins.announce(session.kernel()).map_err(SessionError::from)?;
+        }
+        let labs = self.skills.get().cloned().into_iter();
+        let labs: Vec<_> = labs.chain(plugins.map(|plugins| plugins.lab())).collect();
+        let cancel = session.cancel_handle();
         stop.calls(move |how| {
             end(&cancel, how);
-            if let (How::Now, Some(skills)) = (how, &skills) {
-                skills.close();
+            if how == How::Now {
+                labs.iter().for_each(|lab| lab.close());
             }
         });
         let pins = session.pins().into_iter().map(|pin| pin.path.to_string());

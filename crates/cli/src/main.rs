@@ -25,6 +25,7 @@ mod landlock;
 mod lines;
 mod output;
 mod place;
+mod plugins;
 mod policy_source;
 mod provider_guest;
 mod providers;

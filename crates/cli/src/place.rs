@@ -246,6 +246,11 @@ impl Place {
         self.layout().dir().join("forge")
     }
 
+    /// Where installed plugins lie.
+    pub(crate) fn plugins(&self) -> PathBuf {
+        self.layout().dir().join("plugins")
+    }
+
     /// The user's cache of this program.
     pub(crate) fn cache(&self) -> Result<PathBuf, CliError> {
         self.cache.clone().ok_or(CliError::NoHome)

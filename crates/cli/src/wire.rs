@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fluffy_base::{Event, Secret, SessionId, SystemIds};
-use fluffy_kernel::{IdentityOverrides, KernelError};
+use fluffy_kernel::{IdentityOverrides, KernelError, PluginDone};
 use fluffy_workflow::{Access, Mode};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
@@ -74,9 +74,10 @@ pub(crate) struct Submission {
 }
 
 impl Submission {
-    /// A text that is too long for one message and is sent before: of a transcript that is played.
+    /// A text that is too long for one message and is sent before: of a transcript that is played, or a plugin.
     pub(crate) fn sent_before(&self) -> Option<&str> {
         match (&self.work, &self.driver) {
+            (Work::Plugin(PluginWork::Install { package }), _) => Some(package),
             (
                 Work::Skill(SkillWork::Build {
                     builder: BuilderSource::Transcript { text, .. },
@@ -153,8 +154,77 @@ pub(crate) enum Work {
     },
     /// Something of a skill.
     Skill(SkillWork),
+    /// Something of a plugin.
+    Plugin(PluginWork),
     /// A turn of a conversation.
     Chat(ChatWork),
+}
+
+/// What is to be done about a plugin. Names and values are checked where they are used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum PluginWork {
+    /// Installs it.
+    Install {
+        /// Its files, as a list of [`PackedBytes`]; sent before, as it may be long.
+        #[serde(skip)]
+        package: String,
+    },
+    /// Removes it.
+    Remove {
+        /// Which.
+        name: String,
+    },
+    /// Lets it run again.
+    Enable {
+        /// Which.
+        name: String,
+    },
+    /// Keeps it from running.
+    Disable {
+        /// Which.
+        name: String,
+        /// Why.
+        why: String,
+    },
+    /// Calls a tool.
+    Call {
+        /// Which.
+        tool: String,
+        /// With what.
+        input: Value,
+    },
+}
+
+/// A file of a plugin.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PackedBytes {
+    /// Where it is in the plugin's directory.
+    pub(crate) path: String,
+    /// Whether it is a program.
+    pub(crate) executable: bool,
+    /// All of it.
+    pub(crate) content: Bytes,
+}
+
+/// What became of what was asked about a plugin.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum PluginAnswer {
+    /// Something was changed.
+    Changed(PluginDone),
+    /// A tool was called.
+    Called {
+        /// Which.
+        tool: String,
+        /// What it gave.
+        output: Option<Value>,
+        /// Why it gave nothing.
+        error: Option<String>,
+        /// The number of its entry in the ledger.
+        entry: Option<u64>,
+    },
 }
 
 /// What is to be done about a skill. Names and values are checked where they are used.
@@ -273,7 +343,10 @@ impl Work {
 
     /// Whether doing it twice is doing it once: where the answer was lost, it may have been done.
     pub(crate) fn may_be_repeated(&self) -> bool {
-        !matches!(self, Self::Act { act: Act::Undo, .. } | Self::Skill(_) | Self::Chat(_))
+        !matches!(
+            self,
+            Self::Act { act: Act::Undo, .. } | Self::Skill(_) | Self::Plugin(_) | Self::Chat(_)
+        )
     }
 }
 
@@ -505,6 +578,8 @@ pub(crate) enum End {
     Done(Bytes),
     /// Something of a skill, like this.
     Skill(Box<Answer>),
+    /// Something of a plugin, like this.
+    Plugin(Box<PluginAnswer>),
     /// A turn of a conversation, like this.
     Chat(Box<ChatReply>),
     /// Not at all.
@@ -518,7 +593,9 @@ impl End {
             Self::Task(outcome) => Ok(outcome),
             // A task that was begun in a conversation.
             Self::Chat(reply) => reply.task.ok_or(CliError::Told(Explained::confused())),
-            Self::Done(_) | Self::Skill(_) => Err(CliError::Told(Explained::confused())),
+            Self::Done(_) | Self::Skill(_) | Self::Plugin(_) => {
+                Err(CliError::Told(Explained::confused()))
+            }
             Self::Error(explained) => Err(CliError::Told(explained)),
         }
     }
@@ -527,7 +604,7 @@ impl End {
     pub(crate) fn shown(self) -> Result<Vec<u8>, CliError> {
         match self {
             Self::Done(Bytes(shown)) => Ok(shown),
-            Self::Task(_) | Self::Skill(_) | Self::Chat(_) => {
+            Self::Task(_) | Self::Skill(_) | Self::Plugin(_) | Self::Chat(_) => {
                 Err(CliError::Told(Explained::confused()))
             }
             Self::Error(explained) => Err(CliError::Told(explained)),
@@ -540,7 +617,20 @@ impl End {
             Self::Skill(answer) => Ok(*answer),
             // It was cancelled while its kernel was lost.
             Self::Task(Outcome::Cancelled) => Err(CliError::Told(Explained::cancelled())),
-            Self::Task(_) | Self::Done(_) | Self::Chat(_) => {
+            Self::Task(_) | Self::Done(_) | Self::Plugin(_) | Self::Chat(_) => {
+                Err(CliError::Told(Explained::confused()))
+            }
+            Self::Error(explained) => Err(CliError::Told(explained)),
+        }
+    }
+
+    /// What became of a plugin.
+    pub(crate) fn plugin(self) -> Result<PluginAnswer, CliError> {
+        match self {
+            Self::Plugin(answer) => Ok(*answer),
+            // It was cancelled while its kernel was lost.
+            Self::Task(Outcome::Cancelled) => Err(CliError::Told(Explained::cancelled())),
+            Self::Task(_) | Self::Done(_) | Self::Skill(_) | Self::Chat(_) => {
                 Err(CliError::Told(Explained::confused()))
             }
             Self::Error(explained) => Err(CliError::Told(explained)),
@@ -551,7 +641,7 @@ impl End {
     pub(crate) fn chat(self) -> Result<ChatReply, CliError> {
         match self {
             Self::Chat(reply) => Ok(*reply),
-            Self::Task(_) | Self::Done(_) | Self::Skill(_) => {
+            Self::Task(_) | Self::Done(_) | Self::Skill(_) | Self::Plugin(_) => {
                 Err(CliError::Told(Explained::confused()))
             }
             Self::Error(explained) => Err(CliError::Told(explained)),

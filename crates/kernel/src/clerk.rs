@@ -54,6 +54,11 @@ pub trait Clerk: Journal + Sync {
     /// The request that is being answered.
     fn request_id(&self) -> &str;
 
+    /// The session's mode, if the request belongs to one.
+    fn session_mode(&self) -> Option<&str> {
+        None
+    }
+
     /// What the rules say of the model doing this to a file, by the name of the tool that would do it.
     fn may(&self, tool: &'static str, path: &ProjectPath) -> May;
 }
@@ -79,6 +84,7 @@ impl Clerk for () {
 pub(crate) struct AtWork<'a> {
     pub(crate) kernel: &'a Kernel,
     pub(crate) request_id: &'a str,
+    pub(crate) mode: Option<&'a str>,
 }
 
 impl Journal for AtWork<'_> {
@@ -90,6 +96,10 @@ impl Journal for AtWork<'_> {
 impl Clerk for AtWork<'_> {
     fn request_id(&self) -> &str {
         self.request_id
+    }
+
+    fn session_mode(&self) -> Option<&str> {
+        self.mode
     }
 
     fn may(&self, tool: &'static str, path: &ProjectPath) -> May {

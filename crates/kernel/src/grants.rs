@@ -140,7 +140,7 @@ impl Asked<'_> {
 
 /// Whether a call is one of the system's own, such as a merge or another policy.
 fn is_own(tool: &str) -> bool {
-    ["session.", "policy.", "forge."].iter().any(|group| tool.starts_with(group))
+    ["session.", "policy.", "forge.", "plugin."].iter().any(|group| tool.starts_with(group))
 }
 
 /// The grants of a kernel's session.

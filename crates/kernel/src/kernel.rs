@@ -24,7 +24,7 @@ use crate::policy_store::{InForce, PolicyStore};
 use crate::policy_update::{self, PolicyUpdate};
 use crate::review::Approved;
 use crate::start::{HaltedSession, last_halted};
-use crate::token_use::{caller, unspent};
+use crate::token_use::unspent;
 use crate::validation::normalise;
 use crate::walk::Walk;
 use crate::{
@@ -190,7 +190,7 @@ impl Kernel {
         let request = normalise(request);
         let sanitiser = Arc::clone(&self.policy.in_force().sanitiser);
         let mut record = narrate::asked(&request, &self.origin, &sanitiser, &*self.ids);
-        narrate::sent_by(&mut record.detail, context);
+        narrate::sent_by(&mut record.detail, context, self.registry.tags(&request));
         let request_id = record.request_id.clone();
         let answered = match self.judge(context, request, record, None) {
             Ok(Judged::Waiting(waiting)) => self.review(context, *waiting),
@@ -350,7 +350,7 @@ impl Kernel {
         };
         door.step(&mut walk, KernelState::Arbitrating)?;
         let token = self.check_token(context, &policy, &request, &subject, &mut record.detail);
-        let caller = caller(context, token.as_ref());
+        let caller = self.caller(context, token.as_ref(), &request);
         let known = Circumstances { subject, caller, approved, grants: Some(&self.grants) };
         let (decided, ruling) = self.arbiter.judge(&policy, request, walk.origin(), &known);
         narrate::judged(&mut record.detail, &decided);
@@ -467,7 +467,8 @@ impl Kernel {
             return self.settle(pending);
         }
         drop(door);
-        let clerk = AtWork { kernel: self, request_id: &record.request_id };
+        let mode = record.detail.metadata.get(narrate::SESSION_MODE).map(String::as_str);
+        let clerk = AtWork { kernel: self, request_id: &record.request_id, mode };
         let outcome = self.execute(permit, record.detail.origin.policy_digest, &clerk);
         let duration = self.clock.now_ms().saturating_sub(started);
         narrate::ran(&mut record.detail, &outcome, duration);

@@ -7,6 +7,8 @@
 //! else lies there is refused by name, and what is too much to look at is refused whole.
 
 mod conversation;
+mod keeping;
+mod sight;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -24,6 +26,8 @@ use fluffy_sandbox::{
 };
 
 pub use self::conversation::{Conversation, Folders, Talk};
+pub(crate) use self::keeping::Kept;
+pub use self::sight::hidden_in;
 use crate::workshop::NotTaken;
 use crate::{Journal, Ran, SightError, Workshop, WorkshopError, WorkshopOptions};
 

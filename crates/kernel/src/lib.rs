@@ -37,6 +37,7 @@ mod merge;
 mod narrate;
 mod notes;
 mod past;
+mod plugin;
 mod policy_host;
 mod policy_store;
 mod policy_update;
@@ -84,12 +85,19 @@ pub use ipc::{
 pub use kernel::{Kernel, causes};
 pub use lab::{
     Asked, Conversation, Errand, Errands, Folders, Keeps, Lab, LabError, Left, LeftFile, Talk,
+    hidden_in,
 };
 pub use merge::{
     Conflict, MergeError, Merged, MergedFile, Operation, Outcome, Plan, Recovered, carry_out,
     recover,
 };
 pub use notes::{KeptNote, NotesError, Span, newest_note, notes, proved_copy, proved_note};
+pub use plugin::{
+    Disabled, Installed, Interpreters, MANIFEST, Manifest, PLUGIN_API, PLUGIN_API_OLDEST, Package,
+    PackageError, PackedFile, PluginChange, PluginDone, PluginError, PluginName, PluginOptions,
+    PluginRuntime, PluginStep, PluginTemplate, PluginTool, Plugins, Roll, Stage, Surveyed,
+    ToolDefinition, Unpacked,
+};
 pub use policy_host::{PolicyHost, PolicyHostError, RuleFile};
 pub use policy_store::{Extensions, LoadedExtensions, NoExtensions};
 pub use provider_host::{Destination, ProviderHost, ProviderHostError};

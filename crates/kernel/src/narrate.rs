@@ -1,12 +1,13 @@
 //! Puts what happened to a request into the words of the ledger.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use fluffy_base::{
     Decision, Digest, Excerpt, IdSource, Json, KernelRequest, KernelState, sanitised,
 };
 use fluffy_ledger::{Blob, Detail, EventType, Origin, PolicyDecision, Record};
-use fluffy_policy::{Decided, Layer, Reasons, Sanitiser, Verdict};
+use fluffy_policy::{Decided, Layer, Reasons, Sanitiser, THIRD_PARTY, Verdict};
 use serde_json::json;
 
 use crate::CallContext;
@@ -51,14 +52,15 @@ pub(crate) fn asked(
 }
 
 /// Writes into a detail what the kernel knows of the sender: with the kept input it is everything
-/// that rules look at.
-pub(crate) fn sent_by(detail: &mut Detail, context: &CallContext) {
+/// that rules look at. Of the tags of the tool that it calls, those of plugins: ours follow from its name.
+pub(crate) fn sent_by(detail: &mut Detail, context: &CallContext, tool: &'static [&'static str]) {
     detail.workflow_state.clone_from(&context.workflow_state);
     if let Some(mode) = &context.mode {
         detail.metadata.insert(SESSION_MODE, mode.clone());
     }
-    if !context.tags.is_empty() {
-        let tags: Vec<_> = context.tags.iter().map(String::as_str).collect();
+    let tool = tool.iter().copied().filter(|tag| *tag == THIRD_PARTY);
+    let tags: BTreeSet<_> = context.tags.iter().map(String::as_str).chain(tool).collect();
+    if !tags.is_empty() {
         detail.metadata.insert(CALLER_TAGS, json!(tags).to_string());
     }
 }

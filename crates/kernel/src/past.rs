@@ -50,7 +50,8 @@ fn decision(
         Some(Ok(subject)) => subject,
         Some(Err(_)) => return Ok(None),
     };
-    let Some(caller) = caller(&detail) else { return Ok(None) };
+    let Some(mut caller) = caller(&detail) else { return Ok(None) };
+    caller.tags.extend(registry.tags(&request).iter().map(|tag| (*tag).to_owned()));
     Ok(Some(PastDecision { seq: record.entry.seq, request, subject, caller }))
 }
 

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use fluffy_base::{Excerpt, Json, ProjectPath};
-use fluffy_policy::{CallError, Facts, Layer, Reason, Rule, Subject, Verdict};
+use fluffy_base::{Excerpt, Json, KernelRequest, ProjectPath};
+use fluffy_policy::{
+    CallError, Facts, Layer, Reason, Rule, Subject, THIRD_PARTY, Verdict, core_tags,
+};
 use jsonschema::Validator;
 use serde_json::Value;
 
@@ -28,6 +30,8 @@ pub(crate) struct Registered {
     pub(crate) spec: ToolSpec,
     validator: Validator,
     confined_to: Option<Vec<ProjectPath>>,
+    /// The tags of whoever's tool it is.
+    pub(crate) tags: &'static [&'static str],
 }
 
 impl Registry {
@@ -60,13 +64,31 @@ impl Registry {
         let validator = jsonschema::validator_for(&spec.schema).map_err(|error| {
             RegistryError::Schema { tool: name.to_owned(), problem: error.to_string() }
         })?;
-        self.tools.insert(name.to_owned(), Registered { tool, spec, validator, confined_to });
+        // No plugin has a name of ours.
+        let tags = match tool.tags() {
+            [] => core_tags(name),
+            own => own,
+        };
+        let name = name.to_owned();
+        self.tools.insert(name, Registered { tool, spec, validator, confined_to, tags });
         Ok(())
     }
 
     /// What is known of every tool, by name.
     pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
         self.tools.values().map(|registered| &registered.spec)
+    }
+
+    /// The names of the tools of plugins that a person installed.
+    pub(crate) fn third_party(&self) -> impl Iterator<Item = &str> {
+        let tools = self.tools.iter().filter(|(_, tool)| tool.tags.contains(&THIRD_PARTY));
+        tools.map(|(name, _)| name.as_str())
+    }
+
+    /// The tags that rules know the call of a request by, whoever sends it.
+    pub(crate) fn tags(&self, request: &KernelRequest) -> &'static [&'static str] {
+        let call = request.tool_call.as_ref();
+        call.and_then(|call| self.find(&call.name)).map_or(&[], |found| found.tags)
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<&Registered> {
@@ -150,7 +172,7 @@ fn undeclared_path(spec: &ToolSpec) -> Option<String> {
     properties.keys().filter(looks).find(|name| !declared(name)).cloned()
 }
 
-fn is_tool_name(name: &str) -> bool {
+pub(crate) fn is_tool_name(name: &str) -> bool {
     let part = |part: &str| {
         part.starts_with(|c: char| c.is_ascii_lowercase())
             && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
@@ -199,6 +221,22 @@ mod tests {
         let broken = json!({"type": "object", "additionalProperties": false, "required": 1});
         assert!(refusal("x", broken).contains("schema of tool `x` is not valid"));
         assert!(Registry::default().register(Box::new(Named("fs.read", closed()))).is_ok());
+    }
+
+    #[test]
+    fn pol_5_our_own_tools_have_the_tags_of_core_plugins_and_no_other_name_has_them() {
+        let mut registry = Registry::with_builtins().unwrap();
+        for name in ["fs.read", "fs.write", "fs.read_all", "shell.run"] {
+            registry.register(Box::new(Named(name, closed()))).unwrap();
+        }
+        let tags = |name: &str| {
+            registry.tags(&KernelRequest::call("r", "a", "i", name, Json::empty_object()))
+        };
+        assert_eq!(tags("fs.read"), ["core_plugin"]);
+        assert_eq!(tags("fs.write"), ["core_plugin", "trusted_write"]);
+        for name in ["fs.read_all", "shell.run", "echo", "fs.list"] {
+            assert!(tags(name).is_empty(), "{name}");
+        }
     }
 
     #[test]

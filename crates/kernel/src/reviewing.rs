@@ -14,7 +14,6 @@ use crate::kernel::Waiting;
 use crate::narrate::{self, bounded};
 use crate::policy_store::InForce;
 use crate::review::{Agreed, Approved, Refusal, ask};
-use crate::token_use::caller;
 use crate::{
     CallContext, Kernel, KernelError, Note, Question, Scope, ToolError, past, policy_update,
 };
@@ -102,7 +101,8 @@ impl Kernel {
         if self.grants.are_kept() && asked.grant(0, "").is_some() {
             scopes.push(Scope::Session);
         }
-        let exception = self.excepted(asked, policy, &caller(context, None));
+        let caller = self.caller(context, None, asked.request);
+        let exception = self.excepted(asked, policy, &caller);
         scopes.extend(exception.as_ref().map(|_| Scope::Rule));
         Ok(Briefing { notes: self.notes(asked.request), phrase: None, scopes, exception })
     }

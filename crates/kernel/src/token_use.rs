@@ -53,7 +53,7 @@ impl Kernel {
         };
         let wanted_for = &normalise(wanted_for.clone());
         let subject = self.subject(wanted_for).map_err(|decided| denied(&decided))?;
-        let caller = Caller { wants_token: true, ..caller(context, None) };
+        let caller = Caller { wants_token: true, ..self.caller(context, None, wanted_for) };
         let facts = Facts::new(wanted_for, KernelState::Idle).about(&subject).by(&caller);
         if let Some(decided) = self.arbiter.objection(&facts) {
             return Err(denied(&decided));
@@ -138,14 +138,22 @@ impl Kernel {
     }
 }
 
-/// What the kernel knows of the sender.
-pub(crate) fn caller(context: &CallContext, token: Option<&Checked>) -> Caller {
-    Caller {
-        tags: context.tags.clone(),
-        mode: context.mode.clone(),
-        workflow_state: context.workflow_state.clone(),
-        token: token.map(|token| Source::new(Layer::Token, &name_of(token.token()))),
-        wants_token: false,
+impl Kernel {
+    /// What the kernel knows of the sender, and of whoever's tool it calls.
+    pub(crate) fn caller(
+        &self,
+        context: &CallContext,
+        token: Option<&Checked>,
+        request: &KernelRequest,
+    ) -> Caller {
+        let tags = self.registry.tags(request).iter().map(|tag| (*tag).to_owned());
+        Caller {
+            tags: context.tags.iter().cloned().chain(tags).collect(),
+            mode: context.mode.clone(),
+            workflow_state: context.workflow_state.clone(),
+            token: token.map(|token| Source::new(Layer::Token, &name_of(token.token()))),
+            wants_token: false,
+        }
     }
 }
 

@@ -75,6 +75,11 @@ pub trait Tool: Send + Sync {
         None
     }
 
+    /// The tags of whoever's tool it is, given by the kernel: rules may ask for them.
+    fn tags(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Runs it with parameters that its schema accepts.
     fn run(&self, params: &Json, clerk: &dyn Clerk) -> Result<Value, ToolError>;
 

@@ -66,6 +66,10 @@ events! {
     KeyRotation = "key_rotation", Security;
     /// Something happened to a skill.
     Skill = "skill", Security;
+    /// Which plugins are installed, after a change.
+    Plugin = "plugin", Security;
+    /// A plugin was rejected, loaded, active or unloaded.
+    PluginLifecycle = "plugin_lifecycle", Lifecycle;
     /// Somebody was answered in words: talk, which changes nothing.
     Talk = "talk", Operation;
     /// The ledger's storage fills up.

@@ -52,10 +52,16 @@ const PERSON_RULE: &str = "builtin.person";
 const FORGE: &str = "forge.";
 /// The rule that they are.
 const FORGE_RULE: &str = "builtin.forge";
-/// Those of them that a person has to agree to, with what they do.
-const AGREED: [(&str, &str); 2] = [
+/// What is done about plugins, which is the user's alone.
+const PLUGIN: &str = "plugin.";
+/// The rule that it is.
+const PLUGIN_RULE: &str = "builtin.plugin";
+/// Those of both that a person has to agree to, with what they do.
+const AGREED: [(&str, &str); 4] = [
     ("forge.promote", "a person has to agree before a skill is trusted"),
     ("forge.retry", "a person has to look at the failure before the skill is built again"),
+    ("plugin.install", "a person has to agree to what a plugin asks for before it is installed"),
+    ("plugin.enable", "a person has to agree before a plugin runs again that was disabled"),
 ];
 
 impl Part {
@@ -118,7 +124,12 @@ impl Part {
 impl BuiltIn {
     /// The names of all built-in rules.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        Part::ALL.into_iter().map(Part::rule).chain([UPDATE_RULE, PERSON_RULE, FORGE_RULE])
+        Part::ALL.into_iter().map(Part::rule).chain([
+            UPDATE_RULE,
+            PERSON_RULE,
+            FORGE_RULE,
+            PLUGIN_RULE,
+        ])
     }
 
     /// The rules for a project in which, besides the policy and the repository, these parts lie.
@@ -180,7 +191,7 @@ impl Rule for BuiltIn {
             let text = "a person has to agree to every change of the policy";
             return Verdict::review(Reason::new(Layer::BuiltIn, UPDATE_RULE, text));
         }
-        if let Some(verdict) = of_forge(facts) {
+        if let Some(verdict) = of_user(facts) {
             return verdict;
         }
         if let Some(class) = facts.subject.side_effect.filter(|it| ALWAYS_ASKED.contains(it)) {
@@ -191,14 +202,20 @@ impl Rule for BuiltIn {
     }
 }
 
-/// What is said of a step of a skill's way: a model proposes, builds and trusts nothing.
-fn of_forge(facts: &Facts<'_>) -> Option<Verdict> {
-    let tool = facts.tool().filter(|tool| tool.starts_with(FORGE))?;
-    if facts.actor() != "user" {
-        let text = "the steps of a skill's way are the user's alone";
-        let reason = Reason::new(Layer::BuiltIn, FORGE_RULE, text);
+/// What is said of a step of a skill's or a plugin's way: a model proposes, builds, installs and trusts nothing.
+fn of_user(facts: &Facts<'_>) -> Option<Verdict> {
+    let tool = facts.tool()?;
+    let (rule, text, hint) = if tool.starts_with(FORGE) {
         let hint = "propose it to the user, who runs `fluffy skill`";
-        return Some(Verdict::deny(reason.with_hint(hint)));
+        (FORGE_RULE, "the steps of a skill's way are the user's alone", hint)
+    } else if tool.starts_with(PLUGIN) {
+        let hint = "propose it to the user, who runs `fluffy plugin`";
+        (PLUGIN_RULE, "what is done about plugins is the user's alone", hint)
+    } else {
+        return None;
+    };
+    if facts.actor() != "user" {
+        return Some(Verdict::deny(Reason::new(Layer::BuiltIn, rule, text).with_hint(hint)));
     }
     let (_, text) = AGREED.iter().find(|(name, _)| *name == tool)?;
     Some(Verdict::review(Reason::new(Layer::BuiltIn, PERSON_RULE, text)))

@@ -26,7 +26,7 @@ pub struct Shape {
     pub changes: bool,
     /// Where it runs.
     pub isolation: Isolation,
-    /// What running it can do to the world, one of [`SIDE_EFFECTS`]; of skills alone.
+    /// What running it can do to the world, one of [`SIDE_EFFECTS`]; of skills and plugins.
     pub side_effect: Option<&'static str>,
 }
 
@@ -163,6 +163,31 @@ pub fn known_calls() -> impl Iterator<Item = &'static str> {
     CALLS.iter().map(|(name, _)| *name)
 }
 
+/// The tag of our own tools for files, searches, git and tests.
+pub const CORE_PLUGIN: &str = "core_plugin";
+/// The tag of those of them that change files.
+pub const TRUSTED_WRITE: &str = "trusted_write";
+/// The tag of every tool of a plugin that a person installed.
+pub const THIRD_PARTY: &str = "third_party";
+
+/// The groups of calls that are built-in plugins.
+pub const CORE_PLUGINS: [&str; 4] = ["fs", "search", "git", "test"];
+
+/// The tags of one of our own tools, by its name: nothing that anybody says gives them to another.
+pub fn core_tags(syscall: &str) -> &'static [&'static str] {
+    let group = syscall.split_once('.').map_or("", |(group, _)| group);
+    match shape_of(syscall) {
+        Some(shape) if CORE_PLUGINS.contains(&group) => {
+            if shape.changes {
+                &[CORE_PLUGIN, TRUSTED_WRITE]
+            } else {
+                &[CORE_PLUGIN]
+            }
+        }
+        Some(_) | None => &[],
+    }
+}
+
 const READ: Shape = Shape { paths: &["path"], ..Shape::PLAIN };
 const READ_TREE: Shape = Shape { root_by_default: true, ..READ };
 const CHANGE: Shape = Shape { changes: true, isolation: Isolation::Sandbox, ..READ };
@@ -175,7 +200,7 @@ const RUN_TREE: Shape = Shape { isolation: Isolation::Sandbox, ..READ_TREE };
 const NAME_PATHS: Shape = Shape { paths: &["paths"], ..Shape::PLAIN };
 
 /// Every tool of ours, in the order in which they are told.
-static CALLS: [(&str, Shape); 29] = [
+static CALLS: [(&str, Shape); 33] = [
     ("echo", Shape::PLAIN),
     ("add", Shape::PLAIN),
     ("fs.read", READ),
@@ -205,6 +230,10 @@ static CALLS: [(&str, Shape); 29] = [
     ("forge.retry", Shape::PLAIN),
     ("forge.promote", Shape::PLAIN),
     ("forge.revoke", Shape::PLAIN),
+    ("plugin.install", Shape::PLAIN),
+    ("plugin.remove", Shape::PLAIN),
+    ("plugin.enable", Shape::PLAIN),
+    ("plugin.disable", Shape::PLAIN),
 ];
 
 #[cfg(test)]

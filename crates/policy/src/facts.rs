@@ -38,7 +38,7 @@ pub struct Subject {
     pub command: Option<Vec<String>>,
     /// Where it would run.
     pub isolation: Isolation,
-    /// What running it can do to the world, if it is a skill.
+    /// What running it can do to the world, if it is a skill or a plugin's tool.
     pub side_effect: Option<&'static str>,
 }
 
@@ -55,7 +55,7 @@ pub enum Isolation {
 /// Who asks, as far as the kernel knows. Nothing of it is taken from the request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Caller {
-    /// Tags of the plugin's identity.
+    /// Tags of the sender's identity, and of whoever's tool it calls.
     pub tags: BTreeSet<String>,
     /// The session's mode.
     pub mode: Option<String>,

@@ -38,7 +38,10 @@ mod whole;
 pub mod yaml;
 
 pub use builtin::{BuiltIn, Part};
-pub use calls::{CallError, SIDE_EFFECTS, Shape, canonical_call, known_calls, shape_of};
+pub use calls::{
+    CORE_PLUGIN, CORE_PLUGINS, CallError, SIDE_EFFECTS, Shape, THIRD_PARTY, TRUSTED_WRITE, canonical_call,
+    core_tags, known_calls, shape_of,
+};
 pub use capabilities::Capabilities;
 pub use capability::Action;
 pub use cases::{Case, SAMPLE_ACTOR, SampleCall, read_cases, refused_path};

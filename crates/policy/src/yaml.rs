@@ -176,7 +176,7 @@ impl Node {
 
 impl<'a> Field<'a> {
     /// The values of a mapping that may have the keys `known`, in that order.
-    pub(crate) fn fields<const N: usize>(
+    pub fn fields<const N: usize>(
         &self,
         known: [&'static str; N],
     ) -> Result<[Option<Field<'a>>; N], Problem> {
@@ -214,7 +214,7 @@ impl<'a> Field<'a> {
     }
 
     /// The items of a list.
-    pub(crate) fn items(&self, expected: &str) -> Result<Vec<Field<'a>>, Problem> {
+    pub fn items(&self, expected: &str) -> Result<Vec<Field<'a>>, Problem> {
         let Kind::List(items) = &self.node.kind else { return Err(self.expected(expected)) };
         let named = |(index, node)| Field { name: format!("{}[{index}]", self.name), node };
         Ok(items.iter().enumerate().map(named).collect())
@@ -234,7 +234,7 @@ impl<'a> Field<'a> {
     }
 
     /// The members of a mapping whose keys are the author's.
-    pub(crate) fn members(&self, expected: &str) -> Result<Vec<(&'a str, Field<'a>)>, Problem> {
+    pub fn members(&self, expected: &str) -> Result<Vec<(&'a str, Field<'a>)>, Problem> {
         let Kind::Map(members) = &self.node.kind else { return Err(self.expected(expected)) };
         let member = |(key, node): &'a (Node, Node)| {
             let Kind::Text(text) = &key.kind else {
@@ -255,6 +255,33 @@ impl<'a> Field<'a> {
             Some(Member { key: text, place, value: Field { name: self.child(text), node } })
         };
         members.iter().map(member).collect()
+    }
+
+    /// The value as JSON. Keys are texts; a number is an integer, or a float that JSON can write.
+    pub fn json(&self) -> Result<serde_json::Value, Problem> {
+        use serde_json::{Number, Value};
+        Ok(match &self.node.kind {
+            Kind::Null => Value::Null,
+            Kind::Bool(value) => Value::Bool(*value),
+            Kind::Integer(value) => {
+                let small = i64::try_from(*value).map_err(|_| self.invalid(&"it is too large"))?;
+                Value::from(small)
+            }
+            Kind::Float(value) => {
+                let number = Number::from_f64(*value);
+                Value::Number(number.ok_or_else(|| self.invalid(&"it is no number of JSON"))?)
+            }
+            Kind::Text(text) => Value::from(text.as_str()),
+            Kind::List(_) => {
+                self.items("a list")?.iter().map(Self::json).collect::<Result<_, _>>()?
+            }
+            Kind::Map(_) => {
+                let members = self.members("a mapping")?.into_iter();
+                members
+                    .map(|(key, field)| Ok((key.to_owned(), field.json()?)))
+                    .collect::<Result<_, _>>()?
+            }
+        })
     }
 
     /// Whether nothing stands there.
@@ -305,13 +332,13 @@ impl<'a> Field<'a> {
     }
 
     /// A key that has to be there and is not.
-    pub(crate) fn missing(&self, key: &str, why: &str) -> Problem {
+    pub fn missing(&self, key: &str, why: &str) -> Problem {
         let key = excerpt(&self.child(key));
         self.node.problem(PolicyProblem::Missing { key, why: why.to_owned() })
     }
 
     /// An integer.
-    pub(crate) fn integer(&self, expected: &str) -> Result<i128, Problem> {
+    pub fn integer(&self, expected: &str) -> Result<i128, Problem> {
         match &self.node.kind {
             Kind::Integer(n) => Ok(*n),
             _ => Err(self.expected(expected)),
@@ -328,7 +355,7 @@ impl<'a> Field<'a> {
     }
 
     /// The value is of the wrong type.
-    pub(crate) fn expected(&self, expected: &str) -> Problem {
+    pub fn expected(&self, expected: &str) -> Problem {
         let field = if self.name.is_empty() { "policy" } else { &self.name };
         self.node.problem(PolicyProblem::Expected {
             field: excerpt(field),
@@ -338,7 +365,7 @@ impl<'a> Field<'a> {
     }
 
     /// The value has the right type and no meaning.
-    pub(crate) fn invalid(&self, why: &dyn fmt::Display) -> Problem {
+    pub fn invalid(&self, why: &dyn fmt::Display) -> Problem {
         self.node.problem(PolicyProblem::Invalid {
             field: excerpt(&self.name),
             found: self.node.found(),
@@ -347,7 +374,7 @@ impl<'a> Field<'a> {
     }
 
     /// A text.
-    pub(crate) fn text(&self) -> Result<&'a str, Problem> {
+    pub fn text(&self) -> Result<&'a str, Problem> {
         match &self.node.kind {
             Kind::Text(text) => Ok(text),
             Kind::Bool(_) | Kind::Integer(_) | Kind::Float(_) => {

@@ -265,6 +265,7 @@ impl<'a> Follower<'a> {
         if !submission.work.may_be_repeated() {
             return Err(unanswered(match &submission.work {
                 Work::Skill(_) => "its process ended; what was done, `fluffy skill history` tells",
+                Work::Plugin(_) => "its process ended; what was done, `fluffy plugin list` tells",
                 Work::Chat(_) => {
                     "its process ended, and the conversation with it; what was done, `fluffy session list` and `fluffy skill log` tell"
                 }

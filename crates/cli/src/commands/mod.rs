@@ -25,6 +25,7 @@ mod kernel_stop;
 mod kernel_submit;
 mod man;
 mod models;
+pub(crate) mod plugin;
 mod policy_check;
 mod policy_explain;
 pub(crate) mod policy_host;
@@ -84,6 +85,7 @@ pub(crate) fn run(
         }
         Command::Session(command) => session::run(&place()?, environment, &command, output)?,
         Command::Skill(command) => skill::run(&place()?, environment, &command, output)?,
+        Command::Plugin(command) => plugin::run(&place, environment, &command, output)?,
         Command::Auth(command) => auth::run(&place, environment, &command, output)?,
         Command::Models(args) => models::run(&place()?, environment, &args, output)?,
         Command::Kernel(KernelCommand::Submit(submit)) => {

@@ -14,6 +14,7 @@ mod propose;
 mod render;
 mod show;
 
+pub(crate) use self::given::input;
 use fluffy_base::Excerpt;
 use fluffy_forge::{SkillName, Standing};
 

@@ -122,7 +122,8 @@ fn shelf_options(place: &Place, make_key: bool) -> Result<ShelfOptions, CliError
     })
 }
 
-fn lab(scene: &Scene<'_>, handed: &Handed) -> Result<Lab, CliError> {
+/// Where a scene's errands, skills and plugins run.
+pub(crate) fn lab(scene: &Scene<'_>, handed: &Handed) -> Result<Lab, CliError> {
     let place = scene.place;
     let mut shown = toolchains::of(scene.environment);
     let seen = |path: &PathBuf| path.exists();

@@ -5,6 +5,7 @@
 
 mod chat;
 mod install;
+mod plugin;
 mod run;
 mod skill;
 mod work;
@@ -227,7 +228,7 @@ impl Desk {
         self.moved(|inside| {
             let part = inside.parts.entry(peer.id()).or_default();
             if part.len().saturating_add(text.len()) > longest {
-                return Err(Fault::new(FaultCode::TooLarge, "the transcript is too long"));
+                return Err(Fault::new(FaultCode::TooLarge, "what is sent is too long"));
             }
             part.push_str(text);
             Ok(())

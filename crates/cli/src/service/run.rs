@@ -362,7 +362,9 @@ pub(crate) fn event(method: &str, params: &impl Serialize) -> Message {
 
 fn ended(run: u64, end: &End) -> Message {
     let method = match end {
-        End::Task(_) | End::Done(_) | End::Skill(_) | End::Chat(_) => wire::COMPLETE,
+        End::Task(_) | End::Done(_) | End::Skill(_) | End::Plugin(_) | End::Chat(_) => {
+            wire::COMPLETE
+        }
         End::Error(_) => wire::ERROR,
     };
     event(method, &Ended { run, end: end.clone() })

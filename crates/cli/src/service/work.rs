@@ -14,7 +14,9 @@ use crate::environment::Environment;
 use crate::explain::{CliError, Explained, FAILED};
 use crate::place::Place;
 use crate::providers::ModelSource;
-use crate::wire::{Act, BuilderSource, Bytes, Driver, End, SkillWork, Submission, Work};
+use crate::wire::{
+    Act, BuilderSource, Bytes, Driver, End, PluginWork, SkillWork, Submission, Work,
+};
 
 /// The most that is shown of what a person did: a message has room for it.
 const MAX_SHOWN: usize = 20 << 20;
@@ -50,6 +52,7 @@ pub(crate) fn carry_out(
         runtime,
         handed,
         skills: std::sync::OnceLock::new(),
+        plugins: std::sync::OnceLock::new(),
         met: &met,
         parted: &|| run.parts(),
     };
@@ -110,6 +113,10 @@ fn worked(
         Work::Skill(work) => {
             let answer = super::skill::carry_out(work, submission.driver, scene, run)?;
             Ok(End::Skill(Box::new(answer)))
+        }
+        Work::Plugin(work) => {
+            let answer = super::plugin::carry_out(work, scene, run)?;
+            Ok(End::Plugin(Box::new(answer)))
         }
         Work::Chat(work) => {
             let seated = seated.ok_or_else(|| CliError::Told(Explained::confused()))?;
@@ -198,7 +205,7 @@ impl Work {
 }
 
 impl Submission {
-    /// What was sent of a transcript ahead of the work.
+    /// What was sent of a transcript or a plugin ahead of the work.
     pub(super) fn take_transcript(&mut self, sent: String) {
         if let Work::Skill(SkillWork::Build {
             builder: BuilderSource::Transcript { text, .. },
@@ -206,6 +213,8 @@ impl Submission {
         }) = &mut self.work
         {
             *text = sent;
+        } else if let Work::Plugin(PluginWork::Install { package }) = &mut self.work {
+            *package = sent;
         } else if let Some(Driver { model: ModelSource::Replay { text, .. }, .. }) =
             &mut self.driver
         {

@@ -85,6 +85,7 @@ pub(crate) enum Lookup {
     Status(Option<String>),
     Grants(Option<String>),
     Skills,
+    Plugins,
     Sessions,
 }
 

@@ -155,6 +155,14 @@ impl Home {
                 session::granted(self.place, self.environment, session.as_deref())
             }
             Lookup::Sessions => session::listed(self.place, SESSIONS),
+            Lookup::Plugins => {
+                let plugins = crate::commands::plugin::listed(self.place, self.environment)?;
+                Ok(if plugins.is_empty() {
+                    vec!["there are no plugins yet".to_owned()]
+                } else {
+                    plugins
+                })
+            }
             Lookup::Skills => {
                 let skills = crate::commands::skill::listed(self.place)?;
                 Ok(if skills.is_empty() {

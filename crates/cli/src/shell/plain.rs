@@ -136,6 +136,7 @@ impl Plain<'_> {
             Verb::Debug => self.set_mode(Mode::Debug)?,
             Verb::Status | Verb::Cost => self.look(&Lookup::Status(None))?,
             Verb::Skills => self.look(&Lookup::Skills)?,
+            Verb::Plugins => self.look(&Lookup::Plugins)?,
             Verb::Sessions => self.look(&Lookup::Sessions)?,
             Verb::Budget => self.act(Act::Budget)?,
             Verb::Undo => self.act(Act::Undo)?,

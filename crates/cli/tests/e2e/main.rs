@@ -21,6 +21,7 @@ mod independent;
 mod keys;
 mod models;
 mod peers;
+mod plugin;
 mod policy;
 mod policy_host;
 mod policy_update;

@@ -83,6 +83,7 @@ impl<'a> Grant<'a> {
             args: words.chain([OsString::from(runner)]).collect(),
             env: vec![("TZ".to_owned(), "UTC0".to_owned())],
             folders,
+            shown: Vec::new(),
             scratch,
             hosts: self.hosts.to_vec(),
             limits: LIMITS,

@@ -20,7 +20,6 @@ mod order;
 mod record;
 mod replay;
 mod schema;
-mod sight;
 mod takeover;
 mod tool;
 mod trust;
@@ -33,6 +32,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use fluffy_base::{Clock, Excerpt, IdSource, Json, ProjectPath, Secret};
 use fluffy_kernel::{
     Clerk, Conversation, End, Errands, GuestFailure, Lab, LabError, Left, May, Tree, causes,
+    hidden_in,
 };
 use serde_json::Value;
 
@@ -236,7 +236,8 @@ impl Runs {
         check_reads(&tree, grant.reads, clerk)?;
         let mut folders = grant.folders(|path| matches!(tree.look(path), Ok(Some(_))));
         let scratch = self.options.shelf.scratch();
-        folders.hidden = sight::hidden(&tree, &folders, &scratch, clerk)?;
+        folders.hidden =
+            hidden_in(&tree, &folders, &scratch, clerk).map_err(RunError::Folder)?;
         let made = NewFolders::make(project, &folders.changed).map_err(RunError::Folder)?;
         let listed = grant.reads.iter().chain(grant.writes);
         let place = |path: &ProjectPath| {

@@ -47,6 +47,8 @@ pub struct Talk {
     pub env: Vec<(String, String)>,
     /// What it sees of the project.
     pub folders: Folders,
+    /// More of the host that it sees, read-only and at the same place.
+    pub shown: Vec<PathBuf>,
     /// A directory of ours, in which what hides the rest is made.
     pub scratch: PathBuf,
     /// Hosts that it reaches through the proxy; none, and it has no network.
@@ -156,7 +158,7 @@ impl Lab {
 
     /// A layer over the project that hides what must not be seen, if anything is hidden. It has every folder that is seen,
     /// since each is taken of every layer.
-    fn hiding(&self, talk: &Talk) -> Result<Option<Layer>, LabError> {
+    pub(super) fn hiding(&self, talk: &Talk) -> Result<Option<Layer>, LabError> {
         let Folders { seen, changed, hidden } = &talk.folders;
         let sight = Sight { layers: &[], hidden, scratch: &talk.scratch };
         let Some(layer) = self.workshop.hidden(&sight).map_err(LabError::Sight)? else {
@@ -169,7 +171,7 @@ impl Lab {
         Ok(Some(layer))
     }
 
-    fn talking(
+    pub(super) fn talking(
         &self,
         talk: Talk,
         over: Option<PathBuf>,
@@ -180,7 +182,7 @@ impl Lab {
         let mut config = Config::of(template).narrowed_to(talk.limits).staying();
         config = config.with_network(network).map_err(refused)?;
         let options = self.workshop.options();
-        for path in &options.shown {
+        for path in options.shown.iter().chain(&talk.shown) {
             config = config.showing(path).map_err(refused)?;
         }
         let changes = volume.map_or(Changes::Refused, Changes::Overlay);
@@ -193,7 +195,7 @@ impl Lab {
 }
 
 impl Talk {
-    fn job(&self) -> Job {
+    pub(super) fn job(&self) -> Job {
         let mut job = Job::new(self.program.as_os_str()).args(self.args.iter().cloned());
         let env = self.env.iter();
         job.env = env.map(|(name, value)| (name.into(), value.into())).collect();

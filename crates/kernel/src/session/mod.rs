@@ -101,7 +101,7 @@ pub(crate) fn revoked(number: Option<u64>) -> Result<Note, ToolError> {
 pub struct Session {
     kernel: Arc<Kernel>,
     desk: Arc<Desk>,
-    /// The names of the skills that are offered.
+    /// The names of the tools of skills and plugins that are offered.
     skills: Arc<[String]>,
     proposal: Arc<Proposal>,
     /// The coverage baseline that is being asked for, if one is.
@@ -185,7 +185,7 @@ impl Session {
         Arc::downgrade(&self.kernel)
     }
 
-    /// The tools that the model is offered: ours, and every skill that the kernel was given.
+    /// The tools that the model is offered: ours, and every skill and plugin that the kernel was given.
     pub fn tools(&self) -> impl Iterator<Item = &ToolSpec> {
         let offered = OFFERED.into_iter().chain(self.skills.iter().map(String::as_str));
         offered.filter_map(|name| self.kernel.registry.find(name).map(|found| &found.spec))

@@ -31,7 +31,7 @@ const MAX_TASK: usize = 1 << 20;
 
 /// What a session is made of.
 pub struct SessionConfig {
-    /// The kernel, without the session's own tools and rules. The skills that it knows are offered to the model.
+    /// The kernel, without the session's own tools and rules. The skills and plugins that it knows are offered to the model.
     pub kernel: KernelConfig,
     /// Where jobs run.
     pub workshop: WorkshopOptions,
@@ -273,7 +273,9 @@ impl Session {
         let (proposal, expected) = (Arc::new(Proposal::default()), Arc::new(Expected::default()));
         let unmet = Arc::new(Unmet::default());
         let names = kernel.registry.specs().map(|spec| spec.name.to_string());
-        let skills: Arc<[String]> = names.filter(|name| name.starts_with(SKILL)).collect();
+        let skills = names.filter(|name| name.starts_with(SKILL));
+        let plugins = kernel.registry.third_party().map(str::to_owned);
+        let skills: Arc<[String]> = skills.chain(plugins).collect();
         tools::register(&mut kernel.registry, &desk)?;
         kernel.rules.push(Box::new(WorkflowRule(Arc::clone(&desk))));
         kernel.rules.push(Box::new(DependencyRule(Arc::clone(&unmet))));

@@ -36,7 +36,7 @@ impl Rule for WorkflowRule {
 
 /// The model gets what it is offered; the person may set the mode.
 pub(crate) struct OfferedRule {
-    /// The skills among it.
+    /// The tools of skills and plugins among it.
     pub(crate) skills: Arc<[String]>,
 }
 

@@ -233,6 +233,37 @@ impl Workshop {
         self.attend(&sandbox, volume, (&program, tell), || Ok(drive(&sandbox)?))
     }
 
+    /// Makes a sandbox that stays until it is dismissed, and is ended with the others. It is not started yet.
+    pub(crate) fn keep(
+        &self,
+        config: Config,
+        job: Job,
+        tell: Told<'_>,
+    ) -> Result<Arc<dyn Sandbox>, WorkshopError> {
+        let program = Excerpt::new(&job.program.to_string_lossy(), 100).to_string();
+        let made = self.options.runtime.create(config, job);
+        let sandbox: Arc<dyn Sandbox> = made.inspect_err(|error| fails(tell, error))?.into();
+        let id = sandbox.id().to_owned();
+        tell(Life::Made { id: &id, program: &program }).map_err(WorkshopError::Untold)?;
+        self.running().insert(id, Arc::clone(&sandbox));
+        if self.is_closed() {
+            self.dismiss(&sandbox);
+            return Err(WorkshopError::Cancelled);
+        }
+        Ok(sandbox)
+    }
+
+    /// Takes away a sandbox that stayed.
+    pub(crate) fn dismiss(&self, sandbox: &Arc<dyn Sandbox>) {
+        sandbox.remove();
+        self.running().remove(sandbox.id());
+    }
+
+    /// Whether every job was ended, and none is run any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
     /// Has a sandbox do its work, and tells of the program in it.
     fn attend(
         &self,

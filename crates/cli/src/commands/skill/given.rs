@@ -12,8 +12,8 @@ use crate::explain::{CliError, Explained, USAGE};
 /// The most that is read.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// The input of a skill: JSON, `@FILE` or `-`.
-pub(super) fn input(given: &str) -> Result<Value, CliError> {
+/// The input of a skill or a plugin's tool: JSON, `@FILE` or `-`.
+pub(crate) fn input(given: &str) -> Result<Value, CliError> {
     let text = match given.strip_prefix('@') {
         _ if given == "-" => stdin()?,
         Some(path) => file(Path::new(path))?,

@@ -60,6 +60,7 @@ impl App {
             Verb::Debug => self.set_mode(Mode::Debug),
             Verb::Status => self.effects.push(Effect::Look(Lookup::Status(self.session.clone()))),
             Verb::Skills => self.effects.push(Effect::Look(Lookup::Skills)),
+            Verb::Plugins => self.effects.push(Effect::Look(Lookup::Plugins)),
             Verb::Sessions => self.effects.push(Effect::Look(Lookup::Sessions)),
             Verb::Budget => self.act("measuring the coverage", Act::Budget),
             Verb::Undo => self.act("taking the last step back", Act::Undo),

@@ -212,7 +212,9 @@ impl App {
                 self.acted(under.and_then(|under| under.act).as_ref(), &shown);
             }
             Ok(End::Chat(reply)) => self.replied(*reply),
-            Ok(End::Skill(_)) => self.explain(&crate::explain::Explained::confused()),
+            Ok(End::Skill(_) | End::Plugin(_)) => {
+                self.explain(&crate::explain::Explained::confused());
+            }
             Ok(End::Error(explained)) => self.explain(&explained),
             Err(error) => self.fail(&error),
         }

@@ -1,29 +1,28 @@
-//! What a skill does not see of the folders that its proposal lists: whatever the rules keep from being read.
+//! What a job does not see of the folders of the project that it is shown: whatever the rules keep from being read.
 //!
-//! **Invariant.** What is hidden from the model is hidden from skills, whoever runs them. A folder with a name in it that no
+//! **Invariant.** What is hidden from the model is hidden from skills and plugins, whoever runs them. A folder with a name in it that no
 //! rule can judge is not shown at all.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use fluffy_base::ProjectPath;
-use fluffy_kernel::{
-    Blobs, Clerk, Folders, Found, May, StagedFiles, Tree, TreeError, View, causes,
-};
 
-use super::RunError;
+use super::Folders;
+use crate::{Blobs, Clerk, Found, May, StagedFiles, Tree, TreeError, View, causes};
 
 /// The most names that are looked at.
 const MAX_NAMES: usize = 200_000;
 
-/// The files and directories in these folders that are not to be seen. `dir` is a directory of the forge's own.
-pub(super) fn hidden(
+/// The files and directories in these folders that are not to be seen. `dir` is a directory of the caller's own. The error says why they cannot be
+/// shown at all.
+pub fn hidden_in(
     tree: &Arc<Tree>,
     folders: &Folders,
     dir: &Path,
     clerk: &dyn Clerk,
-) -> Result<Vec<ProjectPath>, RunError> {
-    let failed = |error: &dyn std::error::Error| RunError::Folder(causes(error));
+) -> Result<Vec<ProjectPath>, String> {
+    let failed = |error: &dyn std::error::Error| causes(error);
     let blobs = Arc::new(Blobs::open(dir).map_err(|error| failed(&error))?);
     let view = View::new(Arc::clone(tree), blobs, StagedFiles::default());
     let (mut hidden, mut names) = (Vec::new(), 0_usize);
@@ -38,11 +37,11 @@ pub(super) fn hidden(
         };
         names = names.saturating_add(listing.entries.len());
         if names > MAX_NAMES {
-            return Err(RunError::Folder(format!("its folders hold more than {MAX_NAMES} files")));
+            return Err(format!("its folders hold more than {MAX_NAMES} files"));
         }
         if listing.unnamed > 0 {
             let why = "holds a name that no rule can judge, such as one that is not UTF-8";
-            return Err(RunError::Folder(format!("`{folder}` {why}")));
+            return Err(format!("`{folder}` {why}"));
         }
         for entry in listing.entries {
             match entry.found {
