@@ -15,8 +15,8 @@ use fluffy_kernel::schedule::{
     TaskId,
 };
 use fluffy_sandbox::{
-    Captured, Config, End, Health, Inspection, Job, Outcome, Runtime, RuntimeError, Sandbox, State,
-    Store, Swept, Template, Usage, Volume, Watcher,
+    Captured, Config, End, Health, Inspection, Job, MadeOf, Outcome, Runtime, RuntimeError,
+    Sandbox, State, Store, Swept, Template, Usage, Volume, Watcher,
 };
 
 fn main() {
@@ -95,6 +95,10 @@ impl Runtime for Nothing {
 
     fn create(&self, _config: Config, _job: Job) -> Result<Box<dyn Sandbox>, RuntimeError> {
         Ok(Box::new(Self))
+    }
+
+    fn made_of(&self) -> Result<Option<MadeOf>, RuntimeError> {
+        Ok(None)
     }
 
     fn sweep(&self) -> Swept {

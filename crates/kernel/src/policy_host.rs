@@ -21,7 +21,7 @@ use fluffy_policy::{
     ExtensionInput, Facts, HostAnswer, HostMessage, Layer, MAX_EVALUATION_MS,
     MAX_HOST_ANSWER_BYTES, Place, Reason, Rule, RuleAnswer, RuleProblem, Source, Verdict,
 };
-use fluffy_sandbox::{Config, Job, Runtime, RuntimeError, Template};
+use fluffy_sandbox::{Config, Job, MadeOf, Runtime, RuntimeError, Template};
 
 use crate::guest::{Guest, GuestError, GuestFailure, now};
 
@@ -348,6 +348,10 @@ mod tests {
 
         fn create(&self, _: Config, _: Job) -> Result<Box<dyn Sandbox>, RuntimeError> {
             Err(Self::unavailable())
+        }
+
+        fn made_of(&self) -> Result<Option<MadeOf>, RuntimeError> {
+            Ok(None)
         }
 
         fn sweep(&self) -> Swept {

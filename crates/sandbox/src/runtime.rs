@@ -34,9 +34,7 @@ pub trait Runtime: Send + Sync {
 
     /// What sandboxes are made of, where that is an image; waited for, if it is on its way. The same for as long as this
     /// lives.
-    fn made_of(&self) -> Result<Option<MadeOf>, RuntimeError> {
-        Ok(None)
-    }
+    fn made_of(&self) -> Result<Option<MadeOf>, RuntimeError>;
 
     /// Takes away what kernels left that were killed: processes, mounts, groups, directories.
     fn sweep(&self) -> Swept;

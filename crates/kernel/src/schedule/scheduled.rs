@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use fluffy_base::Excerpt;
 use fluffy_sandbox::{
-    Captured, Config, End, Health, Input, Inspection, Job, Outcome, Runtime, RuntimeError, Sandbox,
-    Start, State, Store, Swept, Template, Volume, Watcher,
+    Captured, Config, End, Health, Input, Inspection, Job, MadeOf, Outcome, Runtime, RuntimeError,
+    Sandbox, Start, State, Store, Swept, Template, Volume, Watcher,
 };
 
 use super::door::Door;
@@ -76,6 +76,10 @@ impl Runtime for Scheduled {
         let sandbox: Arc<dyn Sandbox> = self.runtime.create(config, job)?.into();
         let (scheduler, door) = (Arc::clone(&self.scheduler), Mutex::default());
         Ok(Box::new(Seated { scheduler, sandbox, work, kind, door }))
+    }
+
+    fn made_of(&self) -> Result<Option<MadeOf>, RuntimeError> {
+        self.runtime.made_of()
     }
 
     fn sweep(&self) -> Swept {

@@ -242,9 +242,8 @@ impl Workshop {
     ) -> Result<Arc<dyn Sandbox>, WorkshopError> {
         let program = Excerpt::new(&job.program.to_string_lossy(), 100).to_string();
         let made = self.options.runtime.create(config, job);
-        let sandbox: Arc<dyn Sandbox> = made.inspect_err(|error| fails(tell, error))?.into();
-        let id = sandbox.id().to_owned();
-        tell(Life::Made { id: &id, program: &program }).map_err(WorkshopError::Untold)?;
+        let sandbox: Arc<dyn Sandbox> = made.inspect_err(|error| self.fails(tell, error))?.into();
+        let id = self.begins(&sandbox, &program, tell)?;
         self.running().insert(id, Arc::clone(&sandbox));
         if self.is_closed() {
             self.dismiss(&sandbox);
@@ -272,10 +271,7 @@ impl Workshop {
         (program, tell): (&str, Told<'_>),
         work: impl FnOnce() -> Result<Outcome, WorkshopError>,
     ) -> Result<Ran, WorkshopError> {
-        let id = sandbox.id().to_owned();
-        let of = self.options.runtime.made_of().inspect_err(|error| self.fails(tell, error))?;
-        let made = Life::Made { id: &id, program, of: of.as_ref() };
-        tell(made).map_err(WorkshopError::Untold)?;
+        let id = self.begins(sandbox, program, tell)?;
         self.running().insert(id.clone(), Arc::clone(sandbox));
         // Whoever closes looks at what is running after saying so: one of the two sees the other.
         let outcome =
@@ -296,6 +292,20 @@ impl Workshop {
         Ok(Ran { outcome: outcome?, volume, sandbox: id })
     }
 
+    /// Tells that a sandbox was made, of what and for whom; gives its id.
+    fn begins(
+        &self,
+        sandbox: &Arc<dyn Sandbox>,
+        program: &str,
+        tell: Told<'_>,
+    ) -> Result<String, WorkshopError> {
+        let id = sandbox.id().to_owned();
+        let of = self.options.runtime.made_of().inspect_err(|error| self.fails(tell, error))?;
+        let made = Life::Made { id: &id, program, of: of.as_ref() };
+        tell(made).map_err(WorkshopError::Untold)?;
+        Ok(id)
+    }
+
     /// Tells that a sandbox failed, and remembers it where none can be made any more.
     fn fails(&self, tell: Told<'_>, error: &RuntimeError) {
         let fix = match error {
@@ -305,6 +315,8 @@ impl Workshop {
             | RuntimeError::Setup(_)
             | RuntimeError::Program { .. }
             | RuntimeError::State(_)
+            // Another one can be made when there is room again.
+            | RuntimeError::GaveWay(_)
             | RuntimeError::Io { .. } => None,
         };
         if let Some(fix) = fix {

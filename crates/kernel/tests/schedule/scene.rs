@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fluffy_kernel::schedule::{Limits, Memory, Scheduler, Share, Shown};
 use fluffy_sandbox::{
-    Captured, Config, Health, Inspection, Job, Native, NativeOptions, Outcome, Runtime,
+    Captured, Config, Health, Inspection, Job, MadeOf, Native, NativeOptions, Outcome, Runtime,
     RuntimeError, Sandbox, Store, Swept, Template, Volume, Watcher,
 };
 use tempfile::TempDir;
@@ -154,6 +154,10 @@ impl Runtime for Counting {
         let sandbox = self.runtime.create(config, job)?;
         let count = Arc::clone(&self.count);
         Ok(Box::new(Counted { sandbox, count, works: Mutex::new(false) }))
+    }
+
+    fn made_of(&self) -> Result<Option<MadeOf>, RuntimeError> {
+        self.runtime.made_of()
     }
 
     fn sweep(&self) -> Swept {

@@ -41,7 +41,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::config::Config;
 use crate::job::Job;
-use crate::runtime::{Health, Runtime, RuntimeError, Sandbox, Swept};
+use crate::runtime::{Health, MadeOf, Runtime, RuntimeError, Sandbox, Swept};
 use crate::volume::{Store, Volume};
 
 use self::cgroup::{Entrances, Group, Groups, Missing, Part};
@@ -144,6 +144,10 @@ impl Runtime for Native {
             return Err(why::root_alone());
         }
         Ok(Box::new(sandbox::create(Arc::clone(&self.shared), config, job)?))
+    }
+
+    fn made_of(&self) -> Result<Option<MadeOf>, RuntimeError> {
+        Ok(None)
     }
 
     fn sweep(&self) -> Swept {

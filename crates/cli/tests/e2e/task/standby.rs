@@ -7,8 +7,8 @@ use std::time::Duration;
 use fluffy_base::Json;
 use fluffy_kernel::{CallAnswer, ModelCall, Session};
 use fluffy_sandbox::{
-    Captured, Config, Health, Inspection, Job, Outcome, Runtime, RuntimeError, Sandbox, Store,
-    Swept, Volume, Watcher,
+    Captured, Config, Health, Inspection, Job, MadeOf, Outcome, Runtime, RuntimeError, Sandbox,
+    Store, Swept, Volume, Watcher,
 };
 use fluffy_workflow::{Access, Mode};
 use serde_json::{Value, json};
@@ -70,6 +70,10 @@ impl Runtime for Runs {
         let one = Arc::new(One { inner, started: Mutex::new(false) });
         self.0.made.lock().unwrap().push(Arc::clone(&one));
         Ok(Box::new(Held(one, Arc::clone(&self.0))))
+    }
+
+    fn made_of(&self) -> Result<Option<MadeOf>, RuntimeError> {
+        self.0.inner.made_of()
     }
 
     fn sweep(&self) -> Swept {
