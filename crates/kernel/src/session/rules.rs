@@ -103,7 +103,7 @@ pub(crate) struct DependencyRule(pub(crate) Arc<Unmet>);
 
 impl Rule for DependencyRule {
     fn name(&self) -> &str {
-        "workflow.dependency"
+        "session.dependency"
     }
 
     fn layer(&self) -> Layer {
