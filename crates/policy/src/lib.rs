@@ -39,8 +39,8 @@ pub mod yaml;
 
 pub use builtin::{BuiltIn, Part};
 pub use calls::{
-    CORE_PLUGIN, CORE_PLUGINS, CallError, SIDE_EFFECTS, Shape, THIRD_PARTY, TRUSTED_WRITE, canonical_call,
-    core_tags, known_calls, shape_of,
+    CORE_PLUGIN, CORE_PLUGINS, CallError, SIDE_EFFECTS, Shape, THIRD_PARTY, TRUSTED_WRITE,
+    canonical_call, core_tags, known_calls, shape_of,
 };
 pub use capabilities::Capabilities;
 pub use capability::Action;

@@ -236,8 +236,7 @@ impl Runs {
         check_reads(&tree, grant.reads, clerk)?;
         let mut folders = grant.folders(|path| matches!(tree.look(path), Ok(Some(_))));
         let scratch = self.options.shelf.scratch();
-        folders.hidden =
-            hidden_in(&tree, &folders, &scratch, clerk).map_err(RunError::Folder)?;
+        folders.hidden = hidden_in(&tree, &folders, &scratch, clerk).map_err(RunError::Folder)?;
         let made = NewFolders::make(project, &folders.changed).map_err(RunError::Folder)?;
         let listed = grant.reads.iter().chain(grant.writes);
         let place = |path: &ProjectPath| {
