@@ -38,7 +38,7 @@ fn plg_2_a_plugin_sees_the_folders_it_asks_for_without_what_the_rules_keep() {
     let scene = Scene::with(python("look", READS, &handler("look", body)));
     let given = scene.start().call("look.try", json!({})).unwrap();
     assert_eq!(given["names"], json!(["main.py"]));
-    assert_eq!(given["text"], "# TODO: say hello\nprint('hi')\n");
+    assert_eq!(given["text"], "# says hello\nprint('hi')\n");
     assert_eq!(given["seen"], json!({ "private": false, "src/.env": false }));
     assert_eq!(given["there"], true);
 }

@@ -108,7 +108,7 @@ impl Scene {
             fs::create_dir_all(dir.path().join(name)).unwrap();
         }
         for (path, text) in [
-            ("project/src/main.py", "# TODO: say hello\nprint('hi')\n"),
+            ("project/src/main.py", "# says hello\nprint('hi')\n"),
             ("project/src/.env", "TOKEN=hunter2\n"),
             ("project/private/notes.md", "private\n"),
         ] {
