@@ -38,6 +38,7 @@ mod task_text;
 mod terminal;
 mod time;
 mod toolchains;
+mod walls;
 mod wire;
 
 use std::io::IsTerminal as _;
