@@ -50,8 +50,8 @@ impl Machine {
     /// Why no kernel can run here in this runtime, where that is certain.
     pub fn missing(&self, runtime: Runtime) -> Option<Trouble> {
         match (runtime, self.system.as_str()) {
-            (Runtime::Docker, _) => Some(self.missing_engine("docker")),
-            (Runtime::Podman, _) => Some(self.missing_engine("podman")),
+            (Runtime::Docker, _) => self.missing_engine("docker"),
+            (Runtime::Podman, _) => self.missing_engine("podman"),
             (Runtime::Native, "linux") => self.missing_namespaces(),
             (Runtime::Native, _) => {
                 let fix = "use one: `wsl --install` on Windows, `brew install lima` on macOS";
@@ -92,20 +92,21 @@ impl Machine {
         lacks.then(|| no_sandbox("this Linux runs without Landlock", &fix))
     }
 
-    /// What an engine lacks; one that lacks nothing cannot be used yet, and that is said too.
-    fn missing_engine(&self, engine: &str) -> Trouble {
+    /// What an engine lacks that is to hold the kernel.
+    fn missing_engine(&self, engine: &str) -> Option<Trouble> {
         let run = [self.root.join("run"), self.root.join(format!("run/user/{}", self.user))];
         let sockets = [format!("{engine}.sock"), format!("{engine}/{engine}.sock")];
         let runs = run.iter().any(|run| sockets.iter().any(|socket| run.join(socket).exists()));
         let at = |dir: PathBuf| self.root.join(dir.strip_prefix("/").unwrap_or(&dir)).join(engine);
         let installed = env::split_paths(&self.path).any(|dir| at(dir).is_file());
         let (state, fix) = match (installed, runs) {
+            (_, true) => return None,
             (false, _) => ("is not installed", format!("install it (`{}`) or", self.guide(engine))),
             (true, false) => ("does not run", format!("start it (`systemctl start {engine}`) or")),
-            (true, true) => ("cannot hold the kernel yet", "for now".to_owned()),
         };
         let why = format!("{engine}, which the configuration asks for, {state}");
-        no_sandbox(&why, &format!("{fix} use the native runtime of Linux, which needs no engine"))
+        let fix = format!("{fix} use the native runtime of Linux, which needs no engine");
+        Some(no_sandbox(&why, &fix))
     }
 
     /// The command that installs an engine here.

@@ -167,6 +167,9 @@ pub(crate) struct ServeArgs {
     /// End after so many seconds without clients and work
     #[arg(long, value_name = "SECONDS")]
     pub(crate) idle: u64,
+    /// Be in a container already, whose maker listens there
+    #[arg(long, value_name = "PATH")]
+    pub(crate) inside: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]

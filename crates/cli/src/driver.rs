@@ -42,6 +42,8 @@ pub(crate) enum DriverError {
     Seen(PathBuf),
     #[error("the gate to {0} does not stand")]
     Gate(EngineKind),
+    #[error("the kernel cannot be in a container")]
+    NoContainer,
 }
 
 impl DriverError {
@@ -55,6 +57,9 @@ impl DriverError {
                 "whoever may use it is root on this machine, and it lies where the kernel works"
             }
             Self::Gate(_) => "its process ended without a word",
+            Self::NoContainer => {
+                "`kernel.confinement` asks for one, and `sandbox.runtime` names no engine to make it"
+            }
         }
     }
 
@@ -71,6 +76,7 @@ impl DriverError {
                 format!("have the engine listen elsewhere, such as below /run, or {NATIVE}"),
                 NO_SANDBOX,
             ),
+            Self::NoContainer => ("name one: fluffy config set sandbox.runtime podman; or: fluffy config set kernel.confinement native".to_owned(), USAGE),
             Self::Gate(_) => (
                 format!("try again, see what this machine offers: fluffy doctor, or {NATIVE}"),
                 NO_SANDBOX,
@@ -107,6 +113,12 @@ impl Driver {
             Self::Engine(options) => &options.program,
         }
     }
+}
+
+/// Whether the user wants the kernel in a container.
+pub(crate) fn wants_container(environment: &Environment) -> Result<bool, CliError> {
+    let settings = Settings::of_person(environment)?;
+    Ok(settings.text("kernel.confinement") == Some("container"))
 }
 
 /// The engine that the user chose, if it is one.

@@ -10,7 +10,8 @@ use fluffy_kernel::IdentityOverrides;
 const BUILDER_COMMAND: &str = "FLUFFY_FORGE_BUILDER_COMMAND";
 
 /// The settings that say what makes the sandboxes, as variables.
-const SANDBOX_SETTINGS: [&str; 2] = ["FLUFFY_SANDBOX_RUNTIME", "FLUFFY_SANDBOX_IMAGE"];
+const SANDBOX_SETTINGS: [&str; 3] =
+    ["FLUFFY_SANDBOX_RUNTIME", "FLUFFY_SANDBOX_IMAGE", "FLUFFY_KERNEL_CONFINEMENT"];
 
 /// The environment as far as it matters.
 #[derive(Debug, Default)]

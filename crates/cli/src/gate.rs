@@ -23,7 +23,7 @@ pub(crate) struct Standing {
     /// Its process.
     pub(crate) process: Child,
     /// What is behind it.
-    chosen: Chosen,
+    pub(crate) chosen: Chosen,
 }
 
 /// Where the gate of a kernel listens: beside the kernel's own socket.
@@ -63,10 +63,8 @@ pub(crate) fn start(place: &Place, socket: &Path) -> Result<Option<Standing>, Cl
     Err(told.map_or(DriverError::Gate(chosen.engine).into(), CliError::Told))
 }
 
-impl Standing {
-    /// Refuses to go on where the engine's own socket is seen. Asked behind the walls.
-    pub(crate) fn is_the_only_way(&self) -> Result<(), CliError> {
-        let seen = self.chosen.sockets.iter().find(|socket| socket.symlink_metadata().is_ok());
-        seen.map_or(Ok(()), |socket| Err(DriverError::Seen(socket.clone()).into()))
-    }
+/// Refuses to go on where the engine's own socket is seen. Asked behind the walls.
+pub(crate) fn is_the_only_way(chosen: &Chosen) -> Result<(), CliError> {
+    let seen = chosen.sockets.iter().find(|socket| socket.symlink_metadata().is_ok());
+    seen.map_or(Ok(()), |socket| Err(DriverError::Seen(socket.clone()).into()))
 }

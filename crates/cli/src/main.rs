@@ -39,6 +39,7 @@ mod task_text;
 mod terminal;
 mod time;
 mod toolchains;
+mod walls;
 mod wire;
 
 use std::io::IsTerminal as _;

@@ -1,5 +1,6 @@
 //! Where a project and the state about it lie.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -8,10 +9,11 @@ use fluffy_kernel::schedule::{Limits, MachineMemory, Scheduler, Share};
 use fluffy_ledger::{Layout, LedgerError, SigningKey, load_or_create_key};
 use fluffy_policy::Part;
 use fluffy_sandbox::l1::{self, L1Options};
-use fluffy_sandbox::{Fetch, GateOptions, ImageChoice, NativeOptions, Runtime};
+use fluffy_sandbox::{ContainOptions, Fetch, GateOptions, ImageChoice, NativeOptions, Runtime};
 
+use crate::args::ServeArgs;
 use crate::builders;
-use crate::driver::{self, Chosen, Driver};
+use crate::driver::{self, Chosen, Driver, DriverError};
 use crate::environment::Environment;
 use crate::explain::CliError;
 use crate::extensions::RuleFiles;
@@ -201,6 +203,30 @@ impl Place {
             shown,
             state: self.state.join("sandboxes").join(chosen.engine.name()),
             profiles: cache.join("gate"),
+        })
+    }
+
+    /// What the container of the kernel that listens at this socket is made of; its maker listens at `line`.
+    pub(crate) fn container(
+        &self,
+        environment: &Environment,
+        args: &ServeArgs,
+        line: PathBuf,
+    ) -> Result<ContainOptions, CliError> {
+        let chosen = self.engine().ok_or(DriverError::NoContainer)?;
+        let mut arguments: Vec<OsString> = vec!["-C".into(), self.project.clone().into()];
+        let idle = args.idle.to_string();
+        arguments.extend(["kernel", "serve", "--idle", &idle, "--socket"].map(OsString::from));
+        arguments.extend([args.socket.clone().into(), "--inside".into(), line.clone().into()]);
+        let env = environment.for_kernel().map(|(name, value)| (name.into(), value));
+        Ok(ContainOptions {
+            engine: chosen.engine,
+            sockets: chosen.sockets.clone(),
+            confinement: self.confinement(environment, &args.socket)?,
+            arguments,
+            env: env.collect(),
+            socket: line,
+            profiles: self.cache()?.join("gate"),
         })
     }
 

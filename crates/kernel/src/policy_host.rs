@@ -21,7 +21,7 @@ use fluffy_policy::{
     ExtensionInput, Facts, HostAnswer, HostMessage, Layer, MAX_EVALUATION_MS,
     MAX_HOST_ANSWER_BYTES, Place, Reason, Rule, RuleAnswer, RuleProblem, Source, Verdict,
 };
-use fluffy_sandbox::{Config, Job, MadeOf, Runtime, RuntimeError, Template};
+use fluffy_sandbox::{Config, Job, Runtime, RuntimeError, Template};
 
 use crate::guest::{Guest, GuestError, GuestFailure, now};
 
@@ -322,7 +322,7 @@ impl From<GuestError> for PolicyHostError {
 mod tests {
     use fluffy_base::{KernelRequest, KernelState};
     use fluffy_policy::Subject;
-    use fluffy_sandbox::{Health, Sandbox, Store, Swept, Volume};
+    use fluffy_sandbox::{Health, MadeOf, Sandbox, Store, Swept, Volume};
 
     use super::*;
 

@@ -23,8 +23,8 @@ mod volume;
 
 pub use config::{Changes, Config, ConfigError, Parts, Shown, Workspace};
 pub use engine::{
-    About, BadImageName, Engine, EngineError, EngineKind, EngineOptions, Fetch, Gate, GateOptions,
-    ImageChoice, ImageName, UnknownEngine,
+    About, BadImageName, ContainOptions, Contained, Engine, EngineError, EngineKind, EngineOptions,
+    Fetch, Gate, GateOptions, ImageChoice, ImageName, UnknownEngine, contain,
 };
 pub use job::{Captured, End, Input, Job, Limit, Outcome, Output, Start, Stream, Usage, Watcher};
 pub use limits::Limits;

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use serde::Deserialize;
 
 use super::unanswered;
+use crate::driver;
 use crate::environment::Environment;
 use crate::explain::{CliError, Explained};
 use crate::place::{Place, private_directory};
@@ -20,6 +21,15 @@ const MAX_LINE: u64 = 64 << 10;
 enum Said {
     Ready { ready: bool },
     Trouble(Explained),
+}
+
+/// What the bootstrap is told that the kernel is to run in. Where the engine listens at a place of its own, it is not told:
+/// it knows the usual ones.
+fn runtime(place: &Place, environment: &Environment) -> Result<Vec<&'static str>, CliError> {
+    let named = environment.docker_host.is_some() || environment.container_host.is_some();
+    let engine = place.engine().filter(|_| !named).map(|chosen| chosen.engine.name());
+    let contained = driver::wants_container(environment)?;
+    Ok(engine.filter(|_| contained).map_or_else(Vec::new, |engine| vec!["--runtime", engine]))
 }
 
 /// Starts the kernel of a project and waits until it answers.
@@ -40,6 +50,7 @@ pub(super) fn kernel(place: &Place, environment: &Environment) -> Result<(), Cli
         .arg(&socket)
         .arg("--log")
         .arg(&log)
+        .args(runtime(place, environment)?)
         .arg("--")
         .arg(&program)
         .arg("-C")

@@ -41,6 +41,7 @@ pub(crate) fn run(
     let serving = Arc::clone(&gate);
     std::thread::Builder::new().name("door".to_owned()).spawn(move || serving.serve(&listener))?;
     ended(&kernel)?;
+    gate.outlast();
     remove(&at);
     // What the kernel had made is taken away with it, whatever ended it.
     let _swept = gate.sweep();
@@ -83,13 +84,14 @@ fn ended(process: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// Removes the doors of gates that were killed.
+/// Removes the doors of gates, and of makers of containers, that were killed.
 fn forget_others(socket: &Path) {
     let (Some(directory), Some(stem)) = (socket.parent(), socket.file_stem()) else { return };
     let (Some(stem), Ok(entries)) = (stem.to_str(), std::fs::read_dir(directory)) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let rest = name.strip_prefix(stem).and_then(|rest| rest.strip_suffix(".gate"));
+        let rest = name.strip_prefix(stem);
+        let rest = rest.filter(|rest| rest.ends_with(".gate") || rest.ends_with(".walls"));
         let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
         if rest.is_some() && UnixStream::connect(&path).is_err_and(refused) {
             remove(&path);

@@ -192,6 +192,16 @@ pub(crate) const SETTINGS: &[Setting] = &[
         )
     },
     Setting {
+        default: Some("native"),
+        environment: true,
+        project: Meeting::Never("it decides what separates the kernel from your machine"),
+        ..own(
+            "kernel.confinement",
+            Kind::OneOf(&["native", "container"]),
+            "what the kernel of a task is confined in; a container is made by the engine that `sandbox.runtime` names",
+        )
+    },
+    Setting {
         default: Some("90"),
         environment: true,
         project: Meeting::Never(EVIDENCE),

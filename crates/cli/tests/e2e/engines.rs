@@ -1,5 +1,6 @@
 //! Docker and Podman as a person uses them. `scripts/engines` starts them.
 
+mod contained;
 mod failures;
 mod sessions;
 mod worker;

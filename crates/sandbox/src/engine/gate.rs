@@ -13,13 +13,16 @@
 //! swap a directory of its own for a link in the moment before the engine mounts it, and see what the user sees.
 
 use std::io::{self, Read as _, Write as _};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use fluffy_base::Digest;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::{PidfdFlags, pidfd_open};
 use serde_json::{Value, json};
 
 use crate::native::outside;
@@ -31,6 +34,7 @@ use crate::template::Template;
 
 use super::api::{self, Api, LABEL, PULL};
 use super::error::{SLOW, UNREACHED};
+use super::hold::has_ended;
 use super::http::{self, Answer, Body, HttpError};
 use super::image::{ImageName, REPOSITORY};
 use super::kind::EngineKind;
@@ -76,6 +80,8 @@ pub struct Gate {
     seccomp: Value,
     /// The file that it lies in.
     profile: PathBuf,
+    /// Who asks.
+    kernel: OnceLock<OwnedFd>,
 }
 
 /// Why a request is not passed on.
@@ -105,7 +111,16 @@ impl Gate {
         let profile = kept(&options.profiles, seccomp.to_string().as_bytes())
             .map_err(outside("the profile of system calls cannot be written"))?;
         let (rootless, system) = (about.rootless, shown.collect());
-        Ok(Self { options, api, rootless, system, seccomp, profile })
+        let kernel = OnceLock::new();
+        Ok(Self { options, api, rootless, system, seccomp, profile, kernel })
+    }
+
+    /// Waits for the end of whoever asked, for some seconds: one in a container ends a moment after its maker, and is not to
+    /// be left without an answer before.
+    pub fn outlast(&self) {
+        if let Some(kernel) = self.kernel.get() {
+            let _ended = has_ended(kernel);
+        }
     }
 
     /// Takes away what kernels of this state left that are gone.
@@ -117,6 +132,12 @@ impl Gate {
     pub fn serve(self: &Arc<Self>, listener: &UnixListener) {
         for stream in listener.incoming() {
             let Ok(stream) = stream else { return };
+            if self.kernel.get().is_none()
+                && let Ok(peer) = socket_peercred(&stream)
+                && let Ok(handle) = pidfd_open(peer.pid, PidfdFlags::empty())
+            {
+                let _first = self.kernel.set(handle);
+            }
             let gate = Arc::clone(self);
             let answering = move || {
                 // Whoever does not wait for the answer does not want it.
@@ -355,7 +376,7 @@ fn unanswered(error: HttpError) -> (u16, String) {
 
 /// A file of these bytes in a directory, named after what it holds: others may be reading it.
 #[expect(clippy::disallowed_methods, reason = "the one place that writes the gate's profile")]
-fn kept(directory: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
+pub(super) fn kept(directory: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
     std::fs::create_dir_all(directory)?;
     let name: String = Digest::of(bytes).to_string().chars().take(16).collect();
     let at = directory.join(format!("seccomp-{name}.json"));

@@ -93,7 +93,7 @@ impl Hold for Held {
 }
 
 /// Waits for the end of a process that is not our child.
-fn has_ended(pidfd: &OwnedFd) -> bool {
+pub(super) fn has_ended(pidfd: &OwnedFd) -> bool {
     let Ok(grace) = Timespec::try_from(GRACE) else { return false };
     let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
     loop {

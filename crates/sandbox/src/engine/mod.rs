@@ -18,6 +18,7 @@ mod gate;
 mod hold;
 mod http;
 mod image;
+mod kernel;
 mod kind;
 mod plan;
 mod sandbox;
@@ -53,6 +54,7 @@ pub use self::api::About;
 pub use self::error::EngineError;
 pub use self::gate::{Gate, GateOptions};
 pub use self::image::{BadImageName, Fetch, ImageChoice, ImageName};
+pub use self::kernel::{ContainOptions, Contained, contain};
 pub use self::kind::{EngineKind, UnknownEngine};
 
 /// What the driver is told when it is opened.

@@ -223,7 +223,7 @@ fn open_beneath(top: &Path, path: &Path) -> io::Result<OwnedFd> {
 }
 
 /// What the host has mounted below a directory.
-fn below(top: &Path) -> Result<Vec<PathBuf>, RuntimeError> {
+pub(super) fn below(top: &Path) -> Result<Vec<PathBuf>, RuntimeError> {
     let text = fs::read_to_string("/proc/self/mountinfo");
     let text = text.map_err(setup("reading what is mounted".to_owned()))?;
     let points = text.lines().filter_map(|line| line.split(' ').nth(4));

@@ -9,6 +9,7 @@
     reason = "tests start themselves as another user and stop at the first surprise"
 )]
 
+mod contained;
 mod engine;
 mod failures;
 mod gate;

@@ -15,6 +15,7 @@
 mod attack;
 mod confine;
 mod confined;
+mod contained;
 mod control;
 mod drive;
 mod guest;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         Some("drive") => drive::run(asked()),
         Some("control") => control::run(asked()),
         Some("confine") => return confine::run(args.get(1).expect("a file")),
+        Some("contained") => return contained::run(&args[1..]),
         Some("report") => return guest::report().into(),
         other => panic!("the tester knows no `{other:?}`"),
     }

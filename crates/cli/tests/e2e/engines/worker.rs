@@ -19,6 +19,8 @@ pub(super) struct Worker {
     pub(super) engine: EngineKind,
     /// Where it listens.
     pub(super) socket: PathBuf,
+    /// Whether the kernel is to be in a container of its own.
+    pub(super) contained: bool,
 }
 
 impl Worker {
@@ -39,7 +41,7 @@ impl Worker {
             .unwrap();
         std::fs::create_dir(project.path("home")).unwrap();
         std::fs::write(project.path(".gitconfig"), "[safe]\n\tdirectory = *\n").unwrap();
-        let worker = Self { lab, engine, socket };
+        let worker = Self { lab, engine, socket, contained: false };
         for part in ["", "home", "state", "project"] {
             worker.own(part);
         }
@@ -75,6 +77,9 @@ impl Worker {
         theirs.env("HOME", project.path("home")).env("PATH", "/usr/local/bin:/usr/bin:/bin");
         theirs.env("FLUFFY_SANDBOX_RUNTIME", self.engine.name());
         theirs.env("DOCKER_HOST", &host).env("CONTAINER_HOST", &host);
+        if self.contained {
+            theirs.env("FLUFFY_KERNEL_CONFINEMENT", "container");
+        }
         if rustix::process::geteuid().is_root() {
             theirs.uid(NOBODY).gid(NOBODY);
         }

@@ -1,6 +1,7 @@
 //! What must hold before the kernel is confined, and what must hold after.
 
 use std::fs;
+use std::io;
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
@@ -67,6 +68,26 @@ impl Outside {
         mounts_are_read_only(writable)?;
         secrets_are_gone(layout)
     }
+}
+
+/// Refuses to go on if what an engine built, and what was added, is not as it should be.
+pub(super) fn is_contained(layout: &Layout, neighbour: u32) -> Result<(), L1Error> {
+    all_is_given_up().map_err(|broken| wrong(&broken.step))?;
+    if rustix::process::geteuid().is_root() {
+        return Err(wrong("it is root"));
+    }
+    let root = rustix::fs::statvfs("/").map_err(|_| wrong("its root cannot be looked at"))?;
+    if !root.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY) {
+        return Err(wrong("its root can be written"));
+    }
+    // Who stands outside is not entered through the directory of their process.
+    for part in ["root", "environ"] {
+        let looked = fs::File::open(format!("/proc/{neighbour}/{part}"));
+        if looked.map_err(|error| error.kind()).err() != Some(io::ErrorKind::PermissionDenied) {
+            return Err(wrong("another process can be looked into"));
+        }
+    }
+    secrets_are_gone(layout)
 }
 
 fn namespaces() -> Result<Vec<PathBuf>, Broken> {

@@ -18,6 +18,7 @@
 //! gets copies of these mounts that are locked: what is read-only stays so, what is covered stays covered.
 
 mod check;
+mod inside;
 mod layout;
 mod mounts;
 mod users;
@@ -35,6 +36,7 @@ use super::sys;
 use super::system;
 use super::why;
 
+pub use self::inside::enter_container;
 use self::layout::Layout;
 use self::users::Form;
 

@@ -51,6 +51,32 @@ pub(crate) fn around_a_job() -> Value {
     })
 }
 
+/// The filter that an engine puts around the kernel: the same, and the device of number 0, which is none: in a layer of an
+/// overlay it says that a file is gone, and the kernel says so.
+pub(crate) fn around_the_kernel() -> Value {
+    let mut profile = around_a_job();
+    let rules = profile.get_mut("syscalls").and_then(Value::as_array_mut);
+    let gone = |name: &str, mode: u32| {
+        json!({
+            "names": [name], "action": "SCMP_ACT_ALLOW",
+            "args": [
+                {
+                    "index": mode, "op": "SCMP_CMP_MASKED_EQ",
+                    "value": libc::S_IFMT, "valueTwo": libc::S_IFCHR,
+                },
+                { "index": mode + 1, "op": "SCMP_CMP_EQ", "value": 0 },
+            ],
+        })
+    };
+    if let Some(rules) = rules {
+        rules.push(gone("mknodat", 2));
+        if cfg!(target_arch = "x86_64") {
+            rules.push(gone("mknod", 1));
+        }
+    }
+    profile
+}
+
 /// A test in an engine's words, where it has some.
 fn test(test: &Test) -> Option<Value> {
     match *test {
@@ -64,6 +90,20 @@ fn test(test: &Test) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn around_the_kernel_there_is_what_is_around_a_job_and_the_mark_of_a_file_that_is_gone() {
+        let (job, kernel) = (around_a_job(), around_the_kernel());
+        let rules = |profile: &Value| profile["syscalls"].as_array().unwrap().clone();
+        let more: Vec<Value> = rules(&kernel).into_iter().skip(rules(&job).len()).collect();
+        assert!(rules(&kernel).starts_with(&rules(&job)));
+        assert!(!more.is_empty());
+        for rule in more {
+            assert!(rule["names"][0].as_str().unwrap().starts_with("mknod"), "{rule}");
+            assert_eq!(rule["args"][0]["valueTwo"], libc::S_IFCHR, "{rule}");
+            assert_eq!(rule["args"][1]["value"], 0, "{rule}");
+        }
+    }
 
     #[test]
     fn an_engine_is_told_what_standard_allows_and_nothing_else() {
