@@ -88,19 +88,7 @@ pub(crate) fn run(
         Command::Plugin(command) => plugin::run(&place, environment, &command, output)?,
         Command::Auth(command) => auth::run(&place, environment, &command, output)?,
         Command::Models(args) => models::run(&place()?, environment, &args, output)?,
-        Command::Kernel(KernelCommand::Submit(submit)) => {
-            kernel_submit::run(&place()?, environment, &submit, output)?
-        }
-        Command::Kernel(KernelCommand::Halt { reason }) => {
-            kernel_halt::run(&place()?, environment, &reason, output)?
-        }
-        Command::Kernel(KernelCommand::Stop) => kernel_stop::run(&place()?, environment, output)?,
-        Command::Kernel(KernelCommand::Serve(serve)) => {
-            kernel_serve::run(place()?, environment, &serve)?
-        }
-        Command::Kernel(KernelCommand::Gate(gate)) => {
-            kernel_gate::run(&place()?, environment, &gate, output)?
-        }
+        Command::Kernel(command) => of_kernel(place()?, environment, &command, output)?,
         Command::Audit(command) => audit(&place, environment, &command, output)?,
         Command::Policy(command) => policy(&place()?, environment, &command, output)?,
         Command::Sandbox(SandboxCommand::Run(run)) => {
@@ -125,6 +113,21 @@ pub(crate) fn run(
     };
     output.flush()?;
     Ok(code)
+}
+
+fn of_kernel(
+    place: Place,
+    environment: &'static Environment,
+    command: &KernelCommand,
+    output: &mut Output,
+) -> Result<u8, CliError> {
+    match command {
+        KernelCommand::Submit(submit) => kernel_submit::run(&place, environment, submit, output),
+        KernelCommand::Halt { reason } => kernel_halt::run(&place, environment, reason, output),
+        KernelCommand::Stop => kernel_stop::run(&place, environment, output),
+        KernelCommand::Serve(serve) => kernel_serve::run(place, environment, serve),
+        KernelCommand::Gate(gate) => kernel_gate::run(&place, environment, gate, output),
+    }
 }
 
 fn audit(

@@ -39,7 +39,7 @@ fn finished(answer: &Answer, tool: &str) -> Value {
 #[test]
 fn plg_2_a_model_calls_a_plugins_tool_and_no_call_about_plugins() {
     let lab = Lab::new();
-    lab.user.write("src/a.py", "# XXX soon\n");
+    lab.user.write("src/a.py", "# HACK soon\n");
     lab.install(&sdk().join("python/examples/todo"));
     let call = |name: &str, arguments: Value| json!({ "name": name, "arguments": arguments });
     let calls = [

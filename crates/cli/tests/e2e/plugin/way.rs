@@ -7,7 +7,7 @@ use super::lab::{Lab, sdk};
 #[test]
 fn plg_1_a_plugin_is_installed_listed_shown_called_disabled_enabled_and_removed() {
     let lab = Lab::new();
-    lab.user.write("src/a.py", "# XXX: write it\n");
+    lab.user.write("src/a.py", "# HACK: write it\n");
     let dir = sdk().join("python/examples/todo");
     let asked = lab.install(&dir).err;
     for line in ["reads of the project: src, crates, lib, app", "tool todo.find: ", "main.py is "] {
@@ -26,7 +26,7 @@ fn plg_1_a_plugin_is_installed_listed_shown_called_disabled_enabled_and_removed(
     let found = lab.call("todo.find", &json!({}));
     assert_eq!(
         found["found"],
-        json!([{ "path": "src/a.py", "line": 1, "word": "XXX", "text": "write it" }])
+        json!([{ "path": "src/a.py", "line": 1, "word": "HACK", "text": "write it" }])
     );
     lab.done(&["disable", "todo", "--reason", "not today"]);
     let shown = lab.done(&["show", "todo", "--json"]).json_lines().remove(0);
