@@ -6,7 +6,7 @@ from fluffy_plugin import Context, Plugin, ToolError
 
 plugin = Plugin("todo", "1.0.0")
 
-WORDS = ["TODO", "FIXME", "XXX"]
+WORDS = ["TODO", "FIXME", "HACK", "XXX"]
 MAX_BYTES = 1 << 20
 
 
