@@ -158,7 +158,12 @@ impl Guest {
         }
         let payload = self.receive(left()?)?.ok_or(GuestFailure::Late)?;
         // More than was asked for is as wrong as what is no frame.
-        if self.arrived.is_empty() { Ok(payload) } else { Err(GuestFailure::Garbled) }
+        if self.is_ahead() { Err(GuestFailure::Garbled) } else { Ok(payload) }
+    }
+
+    /// Whether more has come than was read.
+    pub(crate) fn is_ahead(&self) -> bool {
+        !self.arrived.is_empty()
     }
 
     fn unpack(&mut self) -> Result<Option<Vec<u8>>, GuestFailure> {

@@ -70,47 +70,68 @@ impl Conversation {
     /// Sends a message.
     pub fn say(&mut self, payload: &[u8]) -> Result<(), GuestFailure> {
         let frame = encode_frame(payload, self.frame_bytes).map_err(|_| GuestFailure::Garbled)?;
-        let mut rest = frame.as_slice();
-        while !rest.is_empty() {
-            let send = |guest: &mut Guest, left| match guest.send(rest, left)? {
-                0 => Ok(None),
-                count => Ok(Some(count)),
-            };
-            let count = self.timed(send)?;
-            rest = rest.get(count..).unwrap_or_default();
-        }
-        Ok(())
+        seated(&mut self.guest, &mut self.left, |guest, left| say(guest, left, &frame))
     }
 
     /// The next message.
     pub fn hear(&mut self) -> Result<Vec<u8>, GuestFailure> {
-        self.timed(Guest::receive)
+        seated(&mut self.guest, &mut self.left, hear)
     }
+}
 
-    /// Does something with the guest while it may work, within its time. What the kernel does in between is not the guest's: others
-    /// may work then.
-    fn timed<T>(
-        &mut self,
-        mut act: impl FnMut(&mut Guest, Duration) -> Result<Option<T>, GuestFailure>,
-    ) -> Result<T, GuestFailure> {
-        while !self.guest.engage(TURN)? {}
-        let acted = loop {
-            if self.left.is_zero() {
-                break Err(GuestFailure::Late);
-            }
-            let began = now();
-            let acted = act(&mut self.guest, self.left.min(TICK)).transpose();
-            let took = now().saturating_duration_since(began);
-            // Who stands still is not waited for on its own time.
-            if took < TICK || !self.guest.is_paused() {
-                self.left = self.left.saturating_sub(took);
-            }
-            if let Some(acted) = acted {
-                break acted;
-            }
-        };
-        self.guest.rest();
-        acted
+/// Has a guest work while it is spoken with. What the kernel does in between is not the guest's: others may work then.
+pub(super) fn seated<T>(
+    guest: &mut Guest,
+    left: &mut Duration,
+    speak: impl FnOnce(&mut Guest, &mut Duration) -> Result<T, GuestFailure>,
+) -> Result<T, GuestFailure> {
+    while !guest.engage(TURN)? {}
+    let spoken = speak(guest, left);
+    guest.rest();
+    spoken
+}
+
+/// Sends all of a frame within the guest's time.
+pub(super) fn say(
+    guest: &mut Guest,
+    left: &mut Duration,
+    frame: &[u8],
+) -> Result<(), GuestFailure> {
+    let mut rest = frame;
+    while !rest.is_empty() {
+        let count = patiently(guest, left, |guest, wait| match guest.send(rest, wait)? {
+            0 => Ok(None),
+            count => Ok(Some(count)),
+        })?;
+        rest = rest.get(count..).unwrap_or_default();
+    }
+    Ok(())
+}
+
+/// Its next message within the guest's time.
+pub(super) fn hear(guest: &mut Guest, left: &mut Duration) -> Result<Vec<u8>, GuestFailure> {
+    patiently(guest, left, Guest::receive)
+}
+
+fn patiently<T>(
+    guest: &mut Guest,
+    left: &mut Duration,
+    mut act: impl FnMut(&mut Guest, Duration) -> Result<Option<T>, GuestFailure>,
+) -> Result<T, GuestFailure> {
+    loop {
+        if left.is_zero() {
+            return Err(GuestFailure::Late);
+        }
+        let began = now();
+        let acted = act(guest, (*left).min(TICK)).transpose();
+        let took = now().saturating_duration_since(began);
+        // Who stands still is not waited for on its own time.
+        if took < TICK || !guest.is_paused() {
+            *left = left.saturating_sub(took);
+        }
+        if let Some(acted) = acted {
+            return acted;
+        }
     }
 }
 

@@ -1,10 +1,13 @@
 //! A job that stays: the kernel speaks with it now and then, until it is ended.
 //!
+//! It has a seat only while it is spoken with, and its time passes only while it may work.
+//!
 //! **Invariant.** It is ended with the lab, and nothing of it outlives whoever keeps it.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use super::conversation::{hear, say, seated};
 use super::{Heard, Lab, LabError, Talk};
 use crate::guest::{Ends, Guest, GuestFailure};
 use crate::workshop::Layer;
@@ -69,30 +72,28 @@ impl Kept {
         self.sandbox.id()
     }
 
-    /// Sends a frame and waits for the one that answers it, until `deadline`.
+    /// Sends a frame and waits for the one that answers it, no longer than `limit`.
     pub(crate) fn exchange(
         &mut self,
         frame: &[u8],
-        deadline: Instant,
+        mut limit: Duration,
     ) -> Result<Vec<u8>, GuestFailure> {
-        self.guest.exchange(frame, deadline)
+        seated(&mut self.guest, &mut limit, |guest, left| {
+            say(guest, left, frame)?;
+            let payload = hear(guest, left)?;
+            // More than was asked for is as wrong as what is no frame.
+            if guest.is_ahead() { Err(GuestFailure::Garbled) } else { Ok(payload) }
+        })
     }
 
     /// The next message that it sends by itself.
-    pub(crate) fn hear(&mut self, wait: Duration) -> Result<Vec<u8>, GuestFailure> {
-        self.guest.receive(wait)?.ok_or(GuestFailure::Late)
+    pub(crate) fn hear(&mut self, mut wait: Duration) -> Result<Vec<u8>, GuestFailure> {
+        seated(&mut self.guest, &mut wait, hear)
     }
 
     /// Sends a frame, as far as it is taken within the time.
-    pub(crate) fn say(&mut self, frame: &[u8], wait: Duration) -> Result<(), GuestFailure> {
-        let mut rest = frame;
-        while !rest.is_empty() {
-            match self.guest.send(rest, wait)? {
-                0 => return Err(GuestFailure::Late),
-                count => rest = rest.get(count..).unwrap_or_default(),
-            }
-        }
-        Ok(())
+    pub(crate) fn say(&mut self, frame: &[u8], mut wait: Duration) -> Result<(), GuestFailure> {
+        seated(&mut self.guest, &mut wait, |guest, left| say(guest, left, frame))
     }
 
     /// Ends it and tells how it ended.

@@ -19,7 +19,7 @@ use super::life::tell;
 use super::protocol::{self, MAX_FRAME};
 use super::store::Store;
 use super::{Disabled, Installed, Manifest, PluginOptions, PluginRuntime, Stage, ToolDefinition};
-use crate::guest::{GuestFailure, now};
+use crate::guest::GuestFailure;
 use crate::kernel::causes;
 use crate::lab::{Kept, hidden_in};
 use crate::{Clerk, Folders, Journal, LabError, May, Talk, ToolError, Tree, WorkshopError};
@@ -339,7 +339,7 @@ impl Running {
             }
         };
         let limit = Duration::from_millis(tool.timeout_ms);
-        let heard = self.kept.exchange(&frame, now() + limit);
+        let heard = self.kept.exchange(&frame, limit);
         let what = format!("its answer to `{}`", tool.name);
         let heard = heard.map_err(|failure| speaking(failure, limit, &what))?;
         protocol::answer(&heard, id)

@@ -1,6 +1,11 @@
 //! What plugins do that do what they should.
 
-use fluffy_kernel::{Package, PluginChange, Stage as Life};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fluffy_kernel::schedule::Stage as At;
+use fluffy_kernel::{Guest, Package, PluginChange, Stage as Life};
+use fluffy_sandbox::{Config, Job, Template};
 use serde_json::json;
 
 use crate::scene::{Scene, handler, named, python};
@@ -148,4 +153,27 @@ fn a_plugin_that_a_person_disabled_is_not_there_until_it_is_enabled() {
     assert_eq!(stage.person.asked.lock().unwrap().as_slice(), ["disabled by ada: not today"]);
     stage.close();
     assert_eq!(scene.start().surveyed[0].stage, Life::Registered);
+}
+
+#[test]
+fn plg_2_a_plugin_works_when_it_is_its_turn_and_takes_no_seat_while_it_waits_for_calls() {
+    let scene = Scene::with(echo());
+    let stage = scene.start();
+    let call = || stage.call("echo_it.try", json!({ "text": "one" })).unwrap();
+    call();
+    assert_eq!(stage.scheduler.tasks(), [], "it is loaded, and nobody speaks with it");
+    let config = Config::of(Template::CodeExecutor).staying();
+    let other = Guest::start(&*stage.runtime, config, Job::new("cat"), 64, Arc::new(()));
+    let mut other = other.unwrap();
+    assert_eq!(other.engage(Duration::from_secs(60)), Ok(true));
+    std::thread::scope(|scope| {
+        let called = scope.spawn(call);
+        while !stage.scheduler.tasks().iter().any(|task| task.stage == At::Queued) {
+            assert!(!called.is_finished(), "it was called while another had the only seat");
+            std::thread::yield_now();
+        }
+        other.rest();
+        assert_eq!(called.join().unwrap()["text"], "one");
+    });
+    assert_eq!(stage.scheduler.tasks(), []);
 }

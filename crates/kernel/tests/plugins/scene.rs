@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use fluffy_base::{Decision, Json, KernelReceipt, KernelRequest, ProjectPath, SystemIds};
+use fluffy_kernel::schedule::{Limits, MachineMemory, Scheduler};
 use fluffy_kernel::{
     EventType, Interpreters, Kernel, KernelConfig, KeyName, Lab, Layout, Package, PackageError,
     PluginChange, PluginDone, PluginError, PluginName, PluginOptions, Plugins, PolicyFile,
     Question, Registry, Review, Reviewer, Scope, SigningKey, Surveyed, Unpacked, WorkshopOptions,
 };
 use fluffy_ledger::{DetailView, Page, Query};
+use fluffy_sandbox::Runtime;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -31,6 +33,8 @@ pub(crate) struct Stage {
     pub(crate) surveyed: Vec<Surveyed>,
     pub(crate) person: Arc<Person>,
     pub(crate) lab: Arc<Lab>,
+    pub(crate) runtime: Arc<dyn Runtime>,
+    pub(crate) scheduler: Arc<Scheduler>,
 }
 
 /// A person who always says the same.
@@ -140,6 +144,10 @@ impl Scene {
     pub(crate) fn start(&self) -> Stage {
         let program = PathBuf::from(env!("CARGO_BIN_EXE_kernel-tester"));
         let runtime = fluffy_testkit::native(&program, &self.dir.path().join("sandboxes")).unwrap();
+        let limits = Limits { global: 1, ..Limits::default() };
+        let scheduler = Scheduler::new(limits, Box::new(MachineMemory::open()));
+        let runtime = scheduler.over(runtime);
+        let seats = Arc::clone(&runtime);
         let project = self.dir.path().join("project");
         let (home, shown) = (None, Vec::new());
         let lab = Arc::new(Lab::new(WorkshopOptions { runtime, project, home, shown, program }));
@@ -168,7 +176,7 @@ impl Scene {
         config.reviewer = Some(Box::new(Arc::clone(&person)));
         let kernel = Kernel::boot(config).unwrap();
         plugins.announce(&kernel).unwrap();
-        Stage { kernel, plugins, surveyed, person, lab }
+        Stage { kernel, plugins, surveyed, person, lab, runtime: seats, scheduler }
     }
 
     /// The tags that were recorded with the last call of a tool.
