@@ -53,16 +53,16 @@ pub(crate) fn run(
             act(place, environment, id.as_deref(), Act::Unpin(path.clone()), output)
         }
         SessionCommand::Status { id, json } => {
-            status::run(place, environment, id.as_deref(), *json, output)
+            status::run(&status::now(place, environment, id.as_deref())?, *json, output)
         }
         SessionCommand::Tasks { id, json } => {
-            status::tasks(place, environment, id.as_deref(), *json, output)
+            status::tasks(&status::now(place, environment, id.as_deref())?, *json, output)
         }
         SessionCommand::Grants { id, revoke: Some(number), .. } => {
             act(place, environment, id.as_deref(), Act::Revoke(*number), output)
         }
         SessionCommand::Grants { id, json, .. } => {
-            status::grants(place, environment, id.as_deref(), *json, output)
+            status::grants(&status::now(place, environment, id.as_deref())?, *json, output)
         }
         SessionCommand::Say(args) => say::run(place, environment, args),
         SessionCommand::Budget { id } => {

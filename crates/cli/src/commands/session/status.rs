@@ -2,6 +2,7 @@
 //! to for all of it.
 
 use fluffy_base::{Excerpt, Span};
+use serde::Serialize;
 use serde_json::json;
 
 use super::list::meant;
@@ -16,63 +17,59 @@ use crate::status::{Granted, Seat, Status};
 /// How much of what somebody wrote stands in one line.
 const SHOWN: usize = 200;
 
-pub(super) fn run(
+/// Where a session stands now, the last one where none is named.
+pub(super) fn now(
     place: &Place,
     environment: &Environment,
     id: Option<&str>,
-    json: bool,
-    output: &mut Output,
-) -> Result<u8, CliError> {
-    let status = Status::now(place, environment, &meant(place, id)?)?;
+) -> Result<Status, CliError> {
+    Status::now(place, environment, &meant(place, id)?)
+}
+
+pub(super) fn run(status: &Status, json: bool, output: &mut Output) -> Result<u8, CliError> {
     if json {
         output.line(json!(status))?;
         return Ok(DONE);
     }
-    for (name, text) in lines(&status) {
+    for (name, text) in lines(status) {
         let name = output.paint(Tone::Strong, &format!("{name:<7}"));
         output.line(format!("{name} {text}"))?;
     }
     Ok(DONE)
 }
 
-pub(super) fn grants(
-    place: &Place,
-    environment: &Environment,
-    id: Option<&str>,
-    json: bool,
-    output: &mut Output,
-) -> Result<u8, CliError> {
-    let status = Status::now(place, environment, &meant(place, id)?)?;
-    for grant in &status.grants {
-        match json {
-            true => output.line(json!(grant))?,
-            false => output.line(grant.line())?,
-        }
+pub(super) fn grants(status: &Status, json: bool, output: &mut Output) -> Result<u8, CliError> {
+    if json {
+        return in_json(&status.grants, output);
     }
-    if status.grants.is_empty() && !json {
-        output.line("nothing was agreed to for the whole session")?;
+    for line in grant_lines(status) {
+        output.line(line)?;
     }
     Ok(DONE)
 }
 
-pub(super) fn tasks(
-    place: &Place,
-    environment: &Environment,
-    id: Option<&str>,
-    json: bool,
-    output: &mut Output,
-) -> Result<u8, CliError> {
-    let status = Status::now(place, environment, &meant(place, id)?)?;
-    for task in &status.tasks {
-        match json {
-            true => output.line(json!(task))?,
-            false => output.line(format!("{:>4}  {:<7}  {}", task.id, task.word(), task.line()))?,
-        }
+pub(super) fn tasks(status: &Status, json: bool, output: &mut Output) -> Result<u8, CliError> {
+    if json {
+        return in_json(&status.tasks, output);
     }
-    if status.tasks.is_empty() && !json {
+    for task in &status.tasks {
+        output.line(format!("{:>4}  {:<7}  {}", task.id, task.word(), task.line()))?;
+    }
+    if status.tasks.is_empty() {
         output.line("nothing works in a sandbox or waits for one")?;
     }
     Ok(DONE)
+}
+
+fn in_json<T: Serialize>(items: &[T], output: &mut Output) -> Result<u8, CliError> {
+    items.iter().try_for_each(|item| output.line(json!(item)))?;
+    Ok(DONE)
+}
+
+fn grant_lines(status: &Status) -> Vec<String> {
+    let nothing = "nothing was agreed to for the whole session".to_owned();
+    let grants: Vec<String> = status.grants.iter().map(Granted::line).collect();
+    if grants.is_empty() { vec![nothing] } else { grants }
 }
 
 /// Where a session stands, the last one where none is named, a line each.
@@ -81,7 +78,7 @@ pub(crate) fn told(
     environment: &Environment,
     id: Option<&str>,
 ) -> Result<Vec<String>, CliError> {
-    let status = Status::now(place, environment, &meant(place, id)?)?;
+    let status = now(place, environment, id)?;
     Ok(lines(&status).into_iter().map(|(name, text)| format!("{name:<7} {text}")).collect())
 }
 
@@ -91,10 +88,7 @@ pub(crate) fn granted(
     environment: &Environment,
     id: Option<&str>,
 ) -> Result<Vec<String>, CliError> {
-    let status = Status::now(place, environment, &meant(place, id)?)?;
-    let nothing = "nothing was agreed to for the whole session".to_owned();
-    let grants: Vec<String> = status.grants.iter().map(Granted::line).collect();
-    Ok(if grants.is_empty() { vec![nothing] } else { grants })
+    Ok(grant_lines(&now(place, environment, id)?))
 }
 
 impl Seat {
