@@ -3,8 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use rustix::process::{Pid, Signal, kill_process};
-
 use super::worker::{Worker, eventually};
 use crate::program::Answer;
 use crate::task::lab::Run;
@@ -98,12 +96,10 @@ fn engine_sbx_9_slow_a_container_with_a_kernel_ends_with_its_maker_and_the_task_
         let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let inside = kernel(&worker);
         eventually("there is a sandbox beside it", || worker.containers().len() > 1);
-        for pid in worker.processes("kernel serve --idle") {
-            let words = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            if !words.contains("--inside") && !words.contains("\0boot\0") {
-                kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
-            }
-        }
+        assert!(
+            worker.kill("kernel serve --idle", &["--inside", "\0boot\0"]),
+            "its maker is there"
+        );
         eventually("its kernel is gone", || !worker.processes("--inside").contains(&inside));
         let run = Run::of(Answer::of(child.wait_with_output().unwrap()));
         run.assert_done();

@@ -2,7 +2,6 @@
 
 use std::process::Stdio;
 
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use super::worker::{Worker, eventually};
@@ -59,16 +58,10 @@ fn engine_sbx_9_slow_a_kernel_that_is_killed_takes_its_gate_and_containers_along
         let child = worker.task(&worker.lab.good_turns());
         let child = { child }.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         eventually("there is a container", || !worker.containers().is_empty());
-        let kernels = worker.processes("kernel serve --idle");
         let (gates, doors) = (worker.processes("kernel gate"), worker.doors());
         assert_eq!((gates.len(), doors.len()), (1, 1), "one kernel has one gate");
-        for pid in kernels {
-            // The bootstrap has the same words, and is no kernel.
-            let words = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            if !words.contains("\0boot\0") {
-                kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
-            }
-        }
+        // The bootstrap has the same words, and is no kernel.
+        assert!(worker.kill("kernel serve --idle", &["\0boot\0"]), "its kernel is there");
         eventually("its gate is gone", || {
             !worker.processes("kernel gate").contains(&gates[0]) && !doors[0].exists()
         });

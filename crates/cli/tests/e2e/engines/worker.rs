@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use fluffy_sandbox::EngineKind;
 use fluffy_testkit::engines::{is_there, socket};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::NOBODY;
@@ -125,6 +126,16 @@ impl Worker {
                 line.contains(words) && line.contains(&place)
             })
             .collect()
+    }
+
+    /// Kills their processes with such words in their command, but for those with one of these; whether there was any.
+    pub(super) fn kill(&self, words: &str, but: &[&str]) -> bool {
+        let line = |pid: i32| std::fs::read_to_string(format!("/proc/{pid}/cmdline"));
+        let mut found = self.processes(words);
+        found.retain(|pid| line(*pid).is_ok_and(|line| !but.iter().any(|it| line.contains(it))));
+        // What one of them had split off may be gone with it.
+        let killed = found.into_iter().filter_map(Pid::from_raw);
+        killed.filter(|pid| kill_process(*pid, Signal::KILL).is_ok()).count() > 0
     }
 
     /// Containers that were shown something of theirs, as the engine lists them.
