@@ -7,17 +7,23 @@ use fluffy_provider::{ProviderError, StreamEvent, Usage};
 use crate::scripted::{Patient, Script, ScriptedBench, ScriptedProvider, Watching, say};
 
 fn run(bench: &ScriptedBench, provider: &ScriptedProvider) -> (Ended, Vec<u64>) {
-    let waiter = Patient::default();
+    let (ended, pauses, _) = watched(bench, provider);
+    (ended, pauses)
+}
+
+/// The same, with what whoever watches is told.
+fn watched(bench: &ScriptedBench, provider: &ScriptedProvider) -> (Ended, Vec<u64>, Vec<Event>) {
+    let (waiter, watching) = (Patient::default(), Watching::default());
     let agent = Agent {
         bench,
         provider,
-        observer: &(),
+        observer: &watching,
         waiter: &waiter,
         caps: Caps::default(),
         spent: Spent::default(),
     };
     let ended = agent.run(&mut Conversation::new(), Some("t"));
-    (ended, waiter.0.into_inner().unwrap())
+    (ended, waiter.0.into_inner().unwrap(), watching.0.into_inner().unwrap())
 }
 
 fn busy(retry_after_ms: Option<u64>) -> ProviderError {
@@ -37,23 +43,14 @@ fn a_busy_provider_is_asked_again_with_growing_pauses() {
 fn whoever_watches_is_told_why_it_takes_so_long() {
     let script = vec![Script::Fail(vec![], busy(Some(3_000))), say("ok", &[])];
     let (bench, provider) = (ScriptedBench::default(), ScriptedProvider::new(script));
-    let (waiter, watching) = (Patient::default(), Watching::default());
-    let agent = Agent {
-        bench: &bench,
-        provider: &provider,
-        observer: &watching,
-        waiter: &waiter,
-        caps: Caps::default(),
-        spent: Spent::default(),
-    };
-    agent.run(&mut Conversation::new(), Some("t"));
+    let (_, _, heard) = watched(&bench, &provider);
     let told = Event::ProviderRetry {
         what: "the provider is overloaded: busy".to_owned(),
         wait_ms: 3_000,
         attempt: 1,
         discarded: false,
     };
-    assert!(watching.0.into_inner().unwrap().contains(&told));
+    assert!(heard.contains(&told));
 }
 
 #[test]
@@ -74,20 +71,10 @@ fn what_was_half_said_is_asked_for_again_paid_for_and_forgotten() {
     ];
     let script = vec![Script::Fail(half, busy(None)), say("ok", &[])];
     let (bench, provider) = (ScriptedBench::default(), ScriptedProvider::new(script));
-    let (waiter, watching) = (Patient::default(), Watching::default());
-    let agent = Agent {
-        bench: &bench,
-        provider: &provider,
-        observer: &watching,
-        waiter: &waiter,
-        caps: Caps::default(),
-        spent: Spent::default(),
-    };
-    let ended = agent.run(&mut Conversation::new(), Some("t"));
+    let (ended, _, told) = watched(&bench, &provider);
     assert!(matches!(ended.outcome, Outcome::Completed { turns: 1, .. }), "{ended:?}");
     let asked = provider.asked();
     assert_eq!(asked[0], asked[1], "nothing of the half turn is in what is asked");
-    let told = watching.0.into_inner().unwrap();
     assert!(told.iter().any(|it| matches!(it, Event::ProviderRetry { discarded: true, .. })));
     let (ended_at_once, _) =
         run(&ScriptedBench::default(), &ScriptedProvider::new(vec![say("ok", &[])]));

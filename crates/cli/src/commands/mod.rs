@@ -48,14 +48,18 @@ use fluffy_policy::POLICY_SCHEMA;
 use crate::args::{
     Args, AuditCommand, Command, ConfigCommand, KernelCommand, PolicyCommand, SandboxCommand,
 };
+use crate::client::{Follower, Link, Watched};
 use crate::environment::Environment;
 use crate::explain::{CliError, DONE, USAGE};
 use crate::interrupt::Stop;
 use crate::output::Output;
 use crate::place::Place;
 use crate::policy_source::{PolicyHome, PolicySource};
+use crate::render::Look;
+use crate::review::{AtTerminal, Said, TaskReviewer};
 use crate::settings::Settings;
 use crate::shell::Wanted;
+use crate::wire::{End, Submission};
 
 /// Does what was asked; gives the exit code.
 pub(crate) fn run(
@@ -113,6 +117,19 @@ pub(crate) fn run(
     };
     output.flush()?;
     Ok(code)
+}
+
+/// Has the project's kernel carry something out; what it asks, a person at the terminal answers.
+fn carried_out(
+    (place, environment): (&Place, &Environment),
+    stop: &Stop,
+    said: Said,
+    submission: Submission,
+) -> Result<End, CliError> {
+    let look = Look::of_stderr(environment);
+    let reviewer = TaskReviewer::new(said, Box::new(AtTerminal), look);
+    let watched = Watched { observer: &(), reviewer: &reviewer, stop };
+    Follower::new(&Link::new(place, environment), watched).carry_out(submission)
 }
 
 fn of_kernel(

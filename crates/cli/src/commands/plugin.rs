@@ -7,18 +7,16 @@ mod new;
 mod pack;
 mod show;
 
-use crate::args::{MannerArgs, PluginCommand, PluginNamedArgs, SaidArgs};
-use crate::client::{Follower, Link, Watched};
+use crate::args::{MannerArgs, PluginCommand, PluginNamedArgs};
+use crate::commands::carried_out;
 use crate::commands::run::said;
-use crate::commands::skill::input;
+use crate::commands::skill::{input, manner as unsaid};
 use crate::environment::Environment;
 use crate::explain::{CliError, DONE, FAILED};
 use crate::inert::inert;
 use crate::interrupt::Stop;
 use crate::output::{Output, Tone};
 use crate::place::Place;
-use crate::render::Look;
-use crate::review::{AtTerminal, TaskReviewer};
 use crate::wire::{Handed, PluginAnswer, PluginWork, Submission, Surroundings, Work};
 
 pub(crate) use self::list::listed;
@@ -29,7 +27,6 @@ pub(crate) fn run(
     command: &PluginCommand,
     output: &mut Output,
 ) -> Result<u8, CliError> {
-    let quiet = |json: bool| MannerArgs { json, said: SaidArgs { yes: false, no: false } };
     let (work, manner) = match command {
         PluginCommand::New(args) => return new::run(environment, args, output),
         PluginCommand::List { rejected, json } => {
@@ -37,16 +34,16 @@ pub(crate) fn run(
         }
         PluginCommand::Show(args) => return show::run(&place()?, environment, args, output),
         PluginCommand::Install { path, json } => {
-            (PluginWork::Install { package: pack::text(path)? }, quiet(*json))
+            (PluginWork::Install { package: pack::text(path)? }, unsaid(*json))
         }
         PluginCommand::Remove(PluginNamedArgs { name, json }) => {
-            (PluginWork::Remove { name: name.clone() }, quiet(*json))
+            (PluginWork::Remove { name: name.clone() }, unsaid(*json))
         }
         PluginCommand::Enable(PluginNamedArgs { name, json }) => {
-            (PluginWork::Enable { name: name.clone() }, quiet(*json))
+            (PluginWork::Enable { name: name.clone() }, unsaid(*json))
         }
         PluginCommand::Disable { name, reason, json } => {
-            (PluginWork::Disable { name: name.clone(), why: reason.clone() }, quiet(*json))
+            (PluginWork::Disable { name: name.clone(), why: reason.clone() }, unsaid(*json))
         }
         PluginCommand::Call { tool, input: given, manner } => {
             (PluginWork::Call { tool: tool.clone(), input: input(given)? }, *manner)
@@ -64,13 +61,9 @@ fn carry_out(
     manner: MannerArgs,
 ) -> Result<PluginAnswer, CliError> {
     let stop = Stop::listen()?;
-    let look = Look::of_stderr(environment);
-    let reviewer = TaskReviewer::new(said(manner.said), Box::new(AtTerminal), look);
-    let watched = Watched { observer: &(), reviewer: &reviewer, stop: &stop };
-    let link = Link::new(place, environment);
     let (surroundings, handed) = (Surroundings::of(environment), Handed::default());
     let submission = Submission { work: Work::Plugin(work), driver: None, handed, surroundings };
-    Follower::new(&link, watched).carry_out(submission)?.plugin()
+    carried_out((place, environment), &stop, said(manner.said), submission)?.plugin()
 }
 
 /// Shows what became of it.

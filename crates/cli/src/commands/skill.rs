@@ -21,7 +21,7 @@ use fluffy_forge::{SkillName, Standing};
 use crate::args::{
     MannerArgs, NamedArgs, ResearchArgs, RevokeArgs, RunSkillArgs, SaidArgs, SkillCommand,
 };
-use crate::client::{Follower, Link, Watched};
+use crate::commands::carried_out;
 use crate::commands::run::said;
 use crate::environment::Environment;
 use crate::explain::{CliError, Explained, USAGE};
@@ -31,8 +31,7 @@ use crate::keys::{Keys, Sources};
 use crate::output::Output;
 use crate::place::Place;
 use crate::providers::{Catalogue, SetupError};
-use crate::render::Look;
-use crate::review::{AtTerminal, Said, TaskReviewer};
+use crate::review::Said;
 use crate::wire::{Driver, Handed, SkillWork, Submission, Surroundings, Work};
 
 pub(crate) fn run(
@@ -145,19 +144,15 @@ impl Desk<'_> {
 
     fn carry_out(&self, stop: &Stop, order: Order, said: Said) -> Result<Answer, CliError> {
         let Order { work, driver, handed } = order;
-        let look = Look::of_stderr(self.environment);
-        let reviewer = TaskReviewer::new(said, Box::new(AtTerminal), look);
-        let watched = Watched { observer: &(), reviewer: &reviewer, stop };
-        let link = Link::new(self.place, self.environment);
         let surroundings = Surroundings::of(self.environment);
         let work = Work::Skill(work);
         let submission = Submission { work, driver, handed, surroundings };
-        Follower::new(&link, watched).carry_out(submission)?.skill()
+        carried_out((self.place, self.environment), stop, said, submission)?.skill()
     }
 }
 
 /// A command at which nothing was said beforehand.
-const fn manner(json: bool) -> MannerArgs {
+pub(super) const fn manner(json: bool) -> MannerArgs {
     MannerArgs { json, said: SaidArgs { yes: false, no: false } }
 }
 

@@ -36,19 +36,14 @@ impl Server {
 
     /// Gives the turn that comes next in the conversation it is sent, however often it is asked.
     pub(crate) fn remembering(turns: Vec<Value>) -> Self {
-        Self::giving(move |asked| {
-            let had = asked["messages"].as_array().unwrap().iter();
-            turns.get(had.filter(|message| message["role"] == "assistant").count()).cloned()
-        })
+        Self::giving(move |asked| next_of(&turns, asked))
     }
 
     /// The same, but of the first answer only the first words come, for as long as anybody waits for more.
     pub(crate) fn half_silent(turns: Vec<Value>) -> Self {
         let mut asked_before = false;
         Self::giving(move |asked| {
-            let had = asked["messages"].as_array().unwrap().iter();
-            let at = had.filter(|message| message["role"] == "assistant").count();
-            let mut turn = turns.get(at).cloned()?;
+            let mut turn = next_of(&turns, asked)?;
             turn["half"] = json!(!std::mem::replace(&mut asked_before, true));
             Some(turn)
         })
@@ -76,6 +71,12 @@ impl Server {
         let posted = self.sent().into_iter().filter(|sent| sent.line.starts_with("POST"));
         posted.map(|sent| serde_json::from_str(&sent.body).unwrap()).collect()
     }
+}
+
+/// The turn that comes next in a conversation.
+fn next_of(turns: &[Value], asked: &Value) -> Option<Value> {
+    let had = asked["messages"].as_array().unwrap().iter();
+    turns.get(had.filter(|message| message["role"] == "assistant").count()).cloned()
 }
 
 fn serve(

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
 use fluffy_testkit::Project;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A user with one project.
 pub(crate) struct User {
@@ -23,6 +23,17 @@ pub(crate) struct Answer {
 impl User {
     pub(crate) fn new() -> Self {
         Self { project: Project::new().unwrap() }
+    }
+
+    /// Writes what a model says beside the project, to be played.
+    pub(crate) fn transcript(&self, turns: &[Value]) -> PathBuf {
+        let path = self.project.path("transcript.jsonl");
+        let mut text = "{\"v\":1,\"kind\":\"transcript\"}\n".to_owned();
+        for turn in turns {
+            text += &format!("{turn}\n");
+        }
+        std::fs::write(&path, text).unwrap();
+        path
     }
 
     pub(crate) fn command(&self, args: &[impl AsRef<OsStr>]) -> Command {
@@ -110,6 +121,20 @@ impl Answer {
     pub(crate) fn json_lines(&self) -> Vec<Value> {
         self.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
+
+    /// What became of the first call of a tool.
+    #[track_caller]
+    pub(crate) fn finished(&self, tool: &str) -> Value {
+        let is_it = |event: &Value| event["type"] == "tool.finished" && event["tool"] == tool;
+        let found = self.json_lines().into_iter().find(is_it);
+        found.unwrap_or_else(|| panic!("{tool} in {}{}", self.out, self.err))
+    }
+}
+
+/// What a model says that calls these tools, one a turn, and is done.
+pub(crate) fn one_a_turn(calls: &[Value]) -> Vec<Value> {
+    let turns = calls.iter().map(|call| json!({ "text": "", "tool_calls": [call] }));
+    turns.chain([json!({ "text": "done" })]).collect()
 }
 
 /// Runs a command at a terminal, at which this is typed.

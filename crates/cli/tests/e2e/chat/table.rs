@@ -66,13 +66,7 @@ impl Forge {
 
     /// A transcript of a model that says these things.
     pub(super) fn model(&self, turns: &[Value]) -> String {
-        let path = self.user.project.path("model.jsonl");
-        let mut text = "{\"v\":1,\"kind\":\"transcript\"}\n".to_owned();
-        for turn in turns {
-            text += &format!("{turn}\n");
-        }
-        std::fs::write(&path, text).unwrap();
-        format!("replay:{}", path.display())
+        format!("replay:{}", self.user.transcript(turns).display())
     }
 
     /// What the ledger has of an event.

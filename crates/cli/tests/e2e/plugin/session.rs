@@ -5,17 +5,11 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use super::lab::{Lab, sdk};
-use crate::program::Answer;
+use crate::program::{Answer, one_a_turn};
 
 /// A task whose model calls these tools, one a turn.
 fn task(lab: &Lab, calls: &[Value]) -> Answer {
-    let path = lab.user.project.path("model.jsonl");
-    let mut text = "{\"v\":1,\"kind\":\"transcript\"}\n".to_owned();
-    for call in calls {
-        text += &format!("{}\n", json!({ "text": "", "tool_calls": [call] }));
-    }
-    text += "{\"text\":\"done\"}\n";
-    std::fs::write(&path, text).unwrap();
+    let path = lab.user.transcript(&one_a_turn(calls));
     let provider = format!("replay:{}", path.display());
     let args = [
         "run",
@@ -28,12 +22,6 @@ fn task(lab: &Lab, calls: &[Value]) -> Answer {
         "look around",
     ];
     Answer::of(lab.user.command(&args).stdin(Stdio::null()).output().unwrap())
-}
-
-fn finished(answer: &Answer, tool: &str) -> Value {
-    let mut events = answer.json_lines().into_iter();
-    let is_it = |event: &Value| event["type"] == "tool.finished" && event["tool"] == tool;
-    events.find(is_it).unwrap_or_else(|| panic!("{tool} in {}{}", answer.out, answer.err))
 }
 
 #[test]
@@ -49,14 +37,14 @@ fn plg_2_a_model_calls_a_plugins_tool_and_no_call_about_plugins() {
         call("fs.list", json!({ "path": "src" })),
     ];
     let answer = task(&lab, &calls);
-    let found = finished(&answer, "todo.find");
+    let found = answer.finished("todo.find");
     assert_eq!(
         (&found["decision"], &found["success"]),
         (&json!("allowed"), &json!(true)),
         "{found:#}"
     );
-    assert_eq!(finished(&answer, "plugin.enable")["decision"], "denied");
-    assert_eq!(finished(&answer, "fs.list")["success"], true);
+    assert_eq!(answer.finished("plugin.enable")["decision"], "denied");
+    assert_eq!(answer.finished("fs.list")["success"], true);
     let stages = ["REGISTERED", "LOADED", "ACTIVE", "UNLOADED"];
     assert_eq!(lab.recorded(), [&["installed"][..], &stages].concat());
     assert_eq!(lab.user.run(&["audit", "verify"]).code, 0);
@@ -73,10 +61,10 @@ fn a_plugin_that_crashes_in_a_session_is_disabled_and_the_session_goes_on() {
     lab.install(&dir);
     let greet = json!({ "name": "frail.greet", "arguments": { "name": "Ada" } });
     let answer = task(&lab, &[greet, json!({ "name": "fs.list", "arguments": { "path": "." } })]);
-    let failed = finished(&answer, "frail.greet");
+    let failed = answer.finished("frail.greet");
     assert_eq!(failed["success"], false);
     assert!(failed["error"].as_str().unwrap().contains("it is disabled now"), "{failed:#}");
-    assert_eq!(finished(&answer, "fs.list")["success"], true);
+    assert_eq!(answer.finished("fs.list")["success"], true);
     let shown = lab.done(&["show", "frail", "--json"]).json_lines().remove(0);
     assert_eq!((&shown["stage"], &shown["disabled"]["by"]), (&json!("DISABLED"), &json!("kernel")));
 }

@@ -5,29 +5,17 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use super::lab::{Forge, NAME};
-use crate::program::{Answer, typing};
+use crate::program::{Answer, one_a_turn, typing};
 
 /// A task whose model calls these tools, one a turn.
 fn task(forge: &Forge, calls: &[Value]) -> std::process::Command {
-    let path = forge.user.project.path("model.jsonl");
-    let mut text = "{\"v\":1,\"kind\":\"transcript\"}\n".to_owned();
-    for call in calls {
-        text += &format!("{}\n", json!({ "text": "", "tool_calls": [call] }));
-    }
-    text += "{\"text\":\"done\"}\n";
-    std::fs::write(&path, text).unwrap();
+    let path = forge.user.transcript(&one_a_turn(calls));
     let provider = format!("replay:{}", path.display());
     let mode = ["--mode", "explore", "--max-turns", "3"];
     let mut args = vec!["run", "--json", "--provider", &provider];
     args.extend(mode);
     args.push("write a note");
     forge.command(&args)
-}
-
-fn finished(answer: &Answer, tool: &str) -> Value {
-    let mut events = answer.json_lines().into_iter();
-    let is_it = |event: &Value| event["type"] == "tool.finished" && event["tool"] == tool;
-    events.find(is_it).unwrap_or_else(|| panic!("{tool} in {}{}", answer.out, answer.err))
 }
 
 #[test]
@@ -38,13 +26,13 @@ fn for_13_a_model_uses_a_trusted_skill_if_the_person_agrees() {
     // What a skill writes is written as anything is: not while the work is planned.
     let planned = json!({ "name": "plan.complete", "arguments": { "summary": "write it" } });
     let early = task(&forge, std::slice::from_ref(&call)).stdin(Stdio::null()).output().unwrap();
-    assert_eq!(finished(&Answer::of(early), &tool)["rule"], "workflow.writable");
+    assert_eq!(Answer::of(early).finished(&tool)["rule"], "workflow.writable");
     let calls = [planned, call];
     let alone = task(&forge, &calls).stdin(Stdio::null()).output().unwrap();
-    let denied = finished(&Answer::of(alone), &tool);
+    let denied = Answer::of(alone).finished(&tool);
     assert_eq!(denied["decision"], "denied", "{denied:#}");
     assert!(!forge.root().join("notes/model.md").exists());
-    let agreed = finished(&typing(task(&forge, &calls), "y\ny\n"), &tool);
+    let agreed = typing(task(&forge, &calls), "y\ny\n").finished(&tool);
     assert_eq!((&agreed["decision"], &agreed["success"]), (&json!("allowed"), &json!(true)));
     assert_eq!(forge.user.read("notes/model.md"), "hi");
     let log = forge.done(&["log", "--json"]).json_lines();
@@ -62,7 +50,7 @@ fn a_model_takes_no_step_of_a_skills_way() {
     ] {
         let call = json!({ "name": tool, "arguments": arguments });
         let answer = typing(task(&forge, &[call]), "y\n");
-        let denied = finished(&answer, tool);
+        let denied = answer.finished(tool);
         assert_eq!(denied["decision"], "denied", "{denied:#}");
     }
     assert_eq!(forge.standing(), "VERIFIED");

@@ -160,13 +160,7 @@ impl Lab {
 
     /// Writes a transcript beside the project.
     pub(crate) fn transcript(&self, turns: &[Value]) -> PathBuf {
-        let path = self.user.project.path("transcript.jsonl");
-        let mut text = "{\"v\":1,\"kind\":\"transcript\"}\n".to_owned();
-        for turn in turns {
-            text += &format!("{turn}\n");
-        }
-        std::fs::write(&path, text).unwrap();
-        path
+        self.user.transcript(turns)
     }
 
     /// The command that runs a task with these turns.
