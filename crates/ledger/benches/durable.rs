@@ -15,7 +15,8 @@ mod fixture;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use fixture::{BODY, bare, filled, insert, record};
@@ -86,17 +87,66 @@ fn many_waiters() {
     let (_dirs, ledgers): (Vec<_>, Vec<_>) = [settled(), settled()].into_iter().unzip();
     let [in_batches, by_waiters] = ledgers.as_slice() else { return };
     let mut seq = 0;
-    let mut contenders = [
-        contender("ledger, one thread, 32 entries a sync", TURN, || batches(in_batches, TURN)),
-        contender("ledger, 32 threads, each waiting for its own", TURN, || {
-            waiters(by_waiters, TURN);
-        }),
-        contender("bare: SQLite, 32 inserts a FULL commit", TURN, || {
-            bare_batches(&full, TURN, &mut seq);
-        }),
-    ];
-    compete(&mut contenders, 30);
-    report(&contenders);
+    let crowd = Crowd::default();
+    std::thread::scope(|scope| {
+        for _ in 0..WAITERS {
+            scope.spawn(|| crowd.wait_for_turns(by_waiters));
+        }
+        let mut contenders = [
+            contender("ledger, one thread, 32 entries a sync", TURN, || batches(in_batches, TURN)),
+            contender("ledger, 32 threads, each waiting for its own", TURN, || crowd.turn(TURN)),
+            contender("bare: SQLite, 32 inserts a FULL commit", TURN, || {
+                bare_batches(&full, TURN, &mut seq);
+            }),
+        ];
+        compete(&mut contenders, 30);
+        report(&contenders);
+        crowd.leave();
+    });
+}
+
+/// Threads that are there all the time: making them is not what is measured.
+struct Crowd {
+    begin: Barrier,
+    end: Barrier,
+    /// What the turn has left.
+    left: AtomicU64,
+    /// There are no more turns.
+    is_over: AtomicBool,
+}
+
+impl Default for Crowd {
+    fn default() -> Self {
+        let all = WAITERS as usize + 1;
+        let (begin, end) = (Barrier::new(all), Barrier::new(all));
+        Self { begin, end, left: AtomicU64::new(0), is_over: AtomicBool::new(false) }
+    }
+}
+
+impl Crowd {
+    fn turn(&self, entries: u64) {
+        self.left.store(entries, Ordering::SeqCst);
+        self.begin.wait();
+        self.end.wait();
+    }
+
+    fn leave(&self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        self.begin.wait();
+    }
+
+    fn wait_for_turns(&self, ledger: &Ledger) {
+        loop {
+            self.begin.wait();
+            if self.is_over.load(Ordering::SeqCst) {
+                return;
+            }
+            while self.left.fetch_sub(1, Ordering::Relaxed).cast_signed() > 0 {
+                ledger.append(record(Decision::Deny)).unwrap();
+            }
+            self.end.wait();
+        }
+    }
 }
 
 /// A file that is long enough, as the write-ahead log is after its first round.
@@ -125,19 +175,6 @@ fn batches(ledger: &Ledger, entries: u64) {
         }
         ledger.append(record(Decision::Deny)).unwrap();
     }
-}
-
-fn waiters(ledger: &Ledger, entries: u64) {
-    let left = AtomicU64::new(entries);
-    std::thread::scope(|scope| {
-        for _ in 0..WAITERS {
-            scope.spawn(|| {
-                while left.fetch_sub(1, Ordering::Relaxed).cast_signed() > 0 {
-                    ledger.append(record(Decision::Deny)).unwrap();
-                }
-            });
-        }
-    });
 }
 
 fn bare_batches(connection: &Connection, entries: u64, seq: &mut u64) {

@@ -229,7 +229,7 @@ mod million_entries {
         });
     }
 
-    #[divan::bench(sample_count = 100, sample_size = 100)]
+    #[divan::bench(sample_count = 1_000, sample_size = 100)]
     fn inclusion_proof(bencher: Bencher<'_, '_>) {
         let segment = Segment::open(&layout(million().path()), 1).unwrap();
         let mut seq = 0;
