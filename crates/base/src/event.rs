@@ -175,6 +175,15 @@ pub enum Event {
         /// Whether a part of its answer was told already: that part does not count, and the answer begins anew.
         discarded: bool,
     },
+    /// No sandbox can be made yet, and the work waits: what they are made of is being prepared.
+    #[serde(rename = "sandbox.pending")]
+    SandboxPending {
+        /// What is being done.
+        what: String,
+        /// How far it is, in hundredths, where that is known.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        progress: Option<u8>,
+    },
     /// The kernel's process ended in the middle of the session and was started again; the session goes on.
     #[serde(rename = "kernel.restarted")]
     KernelRestarted {

@@ -24,6 +24,7 @@ mod keys;
 mod landlock;
 mod lines;
 mod output;
+mod pending;
 mod place;
 mod plugins;
 mod policy_source;

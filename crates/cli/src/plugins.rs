@@ -54,6 +54,7 @@ impl From<PluginError> for CliError {
     fn from(error: PluginError) -> Self {
         let (why, code) = match &error {
             PluginError::Unknown(_) => ("no plugin of this project has that name", USAGE),
+            PluginError::NoTool { .. } => ("`plugin call` calls the tools of plugins alone", USAGE),
             PluginError::Package(_) => {
                 ("a plugin is a directory with a manifest and its files", USAGE)
             }

@@ -286,7 +286,8 @@ impl Asked {
         let mut text = [self.given.as_str(), self.diff.as_deref().unwrap_or_default()].concat();
         if let Some(exception) = &self.exception {
             text.push_str(
-                "\nA yes as a rule would change the policy, and is asked about once more:\n",
+                "\nA yes as a rule would change the policy, and is asked about once more. What was agreed to for this session \
+                 ends with it:\n",
             );
             text.push_str(exception);
         }

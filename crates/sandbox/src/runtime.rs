@@ -26,6 +26,9 @@ pub trait Runtime: Send + Sync {
     /// Whether jobs can run now, and what is lacking.
     fn ping(&self) -> Result<Health, RuntimeError>;
 
+    /// Waits until what is pending has got further, so long at most. Only a driver that says so has to.
+    fn wait_for_progress(&self, _patience: Duration) {}
+
     /// A place for the changes of one sandbox.
     fn volume(&self, store: Store) -> Result<Volume, RuntimeError>;
 

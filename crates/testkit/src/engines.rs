@@ -7,6 +7,7 @@
 )]
 
 use std::io::{self, Read as _, Write as _};
+use std::net::SocketAddr;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -14,14 +15,28 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use fluffy_sandbox::EngineKind;
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 /// Where `scripts/engines` keeps what it starts.
 const PLACE: &str = "/tmp/fluffy-engines";
 
+/// The file, in the place of an engine of one's own, that says whom it trusts without TLS.
+const REGISTRIES: &str = "registries.conf";
+
 /// Where an engine listens that was started for tests.
 pub fn socket(kind: EngineKind) -> PathBuf {
     Path::new(PLACE).join(format!("{kind}.sock"))
+}
+
+/// Where a Podman listens that has no right itself, if it is there; it is of the user 65533.
+///
+/// # Panics
+///
+/// When it has to be there and is not.
+pub fn rootless() -> Option<PathBuf> {
+    let socket = Path::new(PLACE).join("rootless.sock");
+    listens("rootless podman", &socket).then_some(socket)
 }
 
 /// Whether it is there. Where tests must not be left out (`CI`, `FLUFFY_ENGINES=required`), it has to be.
@@ -30,14 +45,18 @@ pub fn socket(kind: EngineKind) -> PathBuf {
 ///
 /// When it has to be there and is not.
 pub fn is_there(kind: EngineKind) -> bool {
-    let there = UnixStream::connect(socket(kind)).is_ok();
+    listens(kind.name(), &socket(kind))
+}
+
+fn listens(name: &str, socket: &Path) -> bool {
+    let there = UnixStream::connect(socket).is_ok();
     let said =
         |name: &str| std::env::var(name).is_ok_and(|value| !value.is_empty() && value != "0");
     if !there && (said("CI") || said("FLUFFY_ENGINES")) {
-        panic!("no {kind} listens at {}: run ./scripts/engines", socket(kind).display());
+        panic!("no {name} listens at {}: run ./scripts/engines", socket.display());
     }
     if !there {
-        eprintln!("skipped: no engine ({kind}); ./scripts/engines starts one");
+        eprintln!("skipped: no engine ({name}); ./scripts/engines starts one");
     }
     there
 }
@@ -57,9 +76,25 @@ impl OwnEngine {
     ///
     /// When it does not start.
     pub fn start(kind: EngineKind, group: u32) -> io::Result<Self> {
+        Self::start_beside(kind, group, None)
+    }
+
+    /// The same, which fetches images from a server on this machine that speaks no TLS.
+    ///
+    /// # Errors
+    ///
+    /// When it does not start.
+    pub fn start_beside(
+        kind: EngineKind,
+        group: u32,
+        registry: Option<SocketAddr>,
+    ) -> io::Result<Self> {
         // Sockets of its own lie below, whose paths must be short.
         let dir = tempfile::Builder::new().prefix("fl-eng-").tempdir_in("/tmp")?;
         std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755))?;
+        let trusted =
+            registry.map(|at| format!("[[registry]]\nlocation = \"{at}\"\ninsecure = true\n"));
+        std::fs::write(dir.path().join(REGISTRIES), trusted.unwrap_or_default())?;
         let mut own = Self { kind, dir, process: None };
         own.again(group)?;
         Ok(own)
@@ -68,6 +103,17 @@ impl OwnEngine {
     /// Where it listens.
     pub fn socket(&self) -> PathBuf {
         self.dir.path().join("engine.sock")
+    }
+
+    /// It does not get on, or does again.
+    ///
+    /// # Errors
+    ///
+    /// When it is not there.
+    pub fn stall(&self, stalled: bool) -> io::Result<()> {
+        let process = self.process.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        let signal = if stalled { Signal::STOP } else { Signal::CONT };
+        Ok(kill_process(Pid::from_child(process), signal)?)
     }
 
     /// Kills it, as if it had crashed.
@@ -107,6 +153,8 @@ impl OwnEngine {
             }
             EngineKind::Podman => {
                 let mut command = Command::new("podman");
+                // Docker trusts what listens on this machine without being told.
+                command.env("CONTAINERS_REGISTRIES_CONF", at.join(REGISTRIES));
                 command.arg("--root").arg(at.join("data")).arg("--runroot").arg(at.join("x"));
                 command.args(["--storage-driver", "vfs", "--runtime", "runc"]);
                 command.args(["--cgroup-manager", "cgroupfs", "system", "service", "-t", "0"]);

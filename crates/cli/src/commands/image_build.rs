@@ -7,6 +7,7 @@ use crate::driver::{self, Driver, DriverError};
 use crate::environment::Environment;
 use crate::explain::{CliError, DONE};
 use crate::output::Output;
+use crate::pending::{LOOK, Shown, far};
 use crate::place::Place;
 use crate::settings::Settings;
 
@@ -25,8 +26,12 @@ pub(crate) fn run(
         return Err(DriverError::NoEngine.into());
     };
     let engine = Engine::open(options)?;
-    if let Health::Pending { reason, .. } = engine.ping()? {
-        output.notice(format!("{reason} …"));
+    let mut shown = Shown::default();
+    while let Health::Pending { reason, progress } = engine.ping()? {
+        if shown.is_news(&reason, progress) {
+            output.notice(format!("{reason}{} …", far(progress)));
+        }
+        engine.wait_for_progress(LOOK);
     }
     output.line(engine.image_prepared()?)?;
     Ok(DONE)

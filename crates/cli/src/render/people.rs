@@ -8,6 +8,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::inert::inert;
 use crate::output::Tone;
+use crate::pending::far;
 use crate::render::pen::Pen;
 use crate::render::used::Used;
 use crate::render::wrap::Wrap;
@@ -199,6 +200,7 @@ impl Scene {
             Event::ProviderRetry { what, wait_ms, attempt, discarded } => {
                 self.retried(&what, wait_ms, attempt, discarded)
             }
+            Event::SandboxPending { what, progress } => self.prepares(&what, progress),
             Event::KernelRestarted { attempt } => self.restarted(attempt),
             Event::TaskCompleted { summary, files_changed, turns, ledger_root } => {
                 self.completed(&summary, now);
@@ -234,6 +236,12 @@ impl Scene {
         let wait = format!("{}.{} s", wait_ms / 1_000, wait_ms % 1_000 / 100);
         let broken = if discarded { "the answer broke off and does not count; " } else { "" };
         self.quiet(&format!("{broken}asked again in {wait} (attempt {attempt}): {what}"));
+    }
+
+    /// Nothing can run yet, and whoever looks on is told how far it is.
+    fn prepares(&mut self, what: &str, progress: Option<u8>) {
+        self.pen.settle();
+        self.quiet(&format!("waiting, {what}{}", far(progress)));
     }
 
     fn restarted(&mut self, attempt: u32) {

@@ -14,18 +14,20 @@ use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use fluffy_base::{ClientId, Fault, FaultCode, Message};
+use fluffy_base::{ClientId, Event, Fault, FaultCode, Message, Observer as _};
 use fluffy_kernel::{Peer, Service};
 use fluffy_provider::MAX_TRANSCRIPT_BYTES;
-use fluffy_sandbox::{ImageChoice, Runtime};
+use fluffy_sandbox::{Health, ImageChoice, Runtime};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use self::chat::Talks;
 pub(crate) use self::run::Run;
+use crate::commands::run::Outcome;
 use crate::environment::Environment;
 use crate::explain::{CliError, Explained};
 use crate::interrupt::How;
+use crate::pending::{LOOK, Shown};
 use crate::place::Place;
 use crate::policy_source;
 use crate::status::Status;
@@ -43,10 +45,18 @@ pub(crate) struct Desk {
     environment: Environment,
     /// What it was started in.
     surroundings: Surroundings,
-    /// What makes the sandboxes, and of which image.
-    runtime: Mutex<Option<(ImageChoice, Arc<dyn Runtime>)>>,
+    /// What makes the sandboxes.
+    runtime: Mutex<Option<Made>>,
     inside: Mutex<Inside>,
     changed: Condvar,
+}
+
+/// What makes sandboxes, of this image.
+struct Made {
+    of: ImageChoice,
+    runtime: Arc<dyn Runtime>,
+    /// Whether one was made.
+    is_ready: bool,
 }
 
 #[derive(Default)]
@@ -132,18 +142,45 @@ impl Desk {
         drop(self.runtime());
     }
 
-    /// What makes the sandboxes; tried once for an image. Nothing runs outside of a sandbox, so no work begins without.
-    fn runtime(&self) -> Result<Arc<dyn Runtime>, CliError> {
+    /// What makes the sandboxes, once it can: tried once for an image. Nothing runs outside of a sandbox, so no work begins
+    /// without.
+    fn runtime_for(&self, run: &Run) -> Result<Arc<dyn Runtime>, End> {
+        let mut shown = Shown::default();
+        loop {
+            let made = self.runtime().map_err(|error| End::Error(error.explained()));
+            let (runtime, health) = made?;
+            let Health::Pending { reason, progress } = health else { return Ok(runtime) };
+            if run.stop.is_wanted() {
+                return Err(End::Task(Outcome::Cancelled));
+            }
+            if shown.is_news(&reason, progress) {
+                run.notice(Event::SandboxPending { what: reason, progress });
+            }
+            runtime.wait_for_progress(LOOK);
+        }
+    }
+
+    /// What makes the sandboxes, and whether it can by now.
+    fn runtime(&self) -> Result<(Arc<dyn Runtime>, Health), CliError> {
         let mut kept = self.runtime.lock().unwrap_or_else(PoisonError::into_inner);
         let environment = self.surroundings.within(&self.environment);
         let image = self.place.image(&environment)?;
-        if let Some((_, runtime)) = kept.as_ref().filter(|(of, _)| *of == image) {
-            return Ok(Arc::clone(runtime));
-        }
-        let runtime = self.place.sandboxes(&environment)?;
-        runtime.ping()?;
-        *kept = Some((image, Arc::clone(&runtime)));
-        Ok(runtime)
+        let made = match kept.take().filter(|made| made.of == image) {
+            Some(made) => made,
+            None => {
+                let runtime = self.place.sandboxes(&environment)?;
+                Made { of: image, runtime, is_ready: false }
+            }
+        };
+        let runtime = Arc::clone(&made.runtime);
+        // What fails here is opened anew the next time.
+        let health = match made.is_ready {
+            true => Health::Ready { notes: Vec::new() },
+            false => runtime.ping()?,
+        };
+        let is_ready = matches!(health, Health::Ready { .. });
+        *kept = Some(Made { is_ready, ..made });
+        Ok((runtime, health))
     }
 
     fn moved<T>(&self, change: impl FnOnce(&mut Inside) -> T) -> T {
@@ -190,12 +227,12 @@ impl Desk {
                 before.end(How::Gently);
                 before.wait_for_end();
             }
-            let end = match desk.runtime() {
+            let end = match desk.runtime_for(&run) {
                 Ok(made) => {
                     let Desk { place, environment, .. } = &*desk;
                     work::carry_out(place, environment, made, submission, seated, &run)
                 }
-                Err(error) => End::Error(error.explained()),
+                Err(end) => end,
             };
             run.finish(end);
             desk.moved(|_| ());

@@ -27,8 +27,9 @@ pub(super) fn carry_out(
     for step in plugins.steps() {
         config.registry.register(Box::new(step))?;
     }
-    if matches!(work, PluginWork::Call { .. }) {
+    if let PluginWork::Call { tool, .. } = &work {
         plugins.register(&mut config.registry)?;
+        plugins.has(tool)?;
     }
     let lab = plugins.lab();
     run.stop.calls(move |_| lab.close());

@@ -2,6 +2,8 @@
 
 mod contained;
 mod failures;
+mod images;
+mod registry;
 mod sessions;
 mod worker;
 

@@ -15,6 +15,14 @@ pub enum PluginError {
     /// There is no such plugin.
     #[error("there is no plugin `{0}`")]
     Unknown(PluginName),
+    /// No plugin that can be called has this tool.
+    #[error("no plugin that can be called has a tool `{tool}`; {there}")]
+    NoTool {
+        /// The tool that was asked for.
+        tool: String,
+        /// What there is instead, or what hinders the plugin that has it.
+        there: String,
+    },
     /// Its files are none of a plugin.
     #[error(transparent)]
     Package(#[from] PackageError),
@@ -102,7 +110,7 @@ impl PluginError {
     /// What to do about it.
     pub fn fix(&self) -> String {
         let told = match self {
-            Self::Unknown(_) => "see which there are: fluffy plugin list",
+            Self::Unknown(_) | Self::NoTool { .. } => "see which there are: fluffy plugin list",
             Self::Package(error) => return error.fix(),
             Self::Rejected { .. } => {
                 "change what its manifest asks for, or what the policy allows; docs/plugins.md"

@@ -173,6 +173,30 @@ impl Plugins {
         Ok(surveyed)
     }
 
+    /// Whether a tool is one of those that were registered; what there is instead otherwise.
+    pub fn has(&self, tool: &str) -> Result<(), PluginError> {
+        let surveyed = self.surveyed.lock().unwrap_or_else(PoisonError::into_inner);
+        let tools = |found: &Surveyed| -> Vec<String> {
+            let manifest = found.manifest.iter();
+            manifest.flat_map(|it| it.tools.iter().map(|tool| tool.name.clone())).collect()
+        };
+        let (ready, rest): (Vec<_>, Vec<_>) =
+            surveyed.iter().partition(|found| found.stage == Stage::Registered);
+        let ready: Vec<String> = ready.into_iter().flat_map(tools).collect();
+        if ready.iter().any(|name| name == tool) {
+            return Ok(());
+        }
+        let hindered = rest.into_iter().find(|found| tools(found).iter().any(|name| name == tool));
+        let there = match hindered {
+            Some(Surveyed { installed, stage, reasons, .. }) => {
+                format!("plugin `{}` is {}: {}", installed.name, stage.name(), reasons.join("; "))
+            }
+            None if ready.is_empty() => "none is installed".to_owned(),
+            None => format!("there are: {}", ready.join(", ")),
+        };
+        Err(PluginError::NoTool { tool: fluffy_base::Excerpt::new(tool, 80).to_string(), there })
+    }
+
     /// Tells the ledger what became of each plugin when it was registered. Whoever can do that has the ledger to itself:
     /// what lies where plugins run is of processes that died.
     pub fn announce(&self, journal: &dyn Journal) -> Result<(), ToolError> {

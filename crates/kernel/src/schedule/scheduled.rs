@@ -67,6 +67,10 @@ impl Runtime for Scheduled {
         self.runtime.ping()
     }
 
+    fn wait_for_progress(&self, patience: Duration) {
+        self.runtime.wait_for_progress(patience);
+    }
+
     fn volume(&self, store: Store) -> Result<Volume, RuntimeError> {
         self.runtime.volume(store)
     }

@@ -92,7 +92,7 @@ impl Session {
 
     /// The model has nothing more to ask for: the work is brought to its end, and the task is done or not.
     pub fn finish(&self, text: &str) -> TaskStatus {
-        let _at_work = self.steer();
+        let _at_work = self.steering.model();
         let status = self.bring_to_end(text);
         if matches!(status, TaskStatus::Working { .. }) {
             return status;

@@ -29,9 +29,10 @@ mod router;
 mod rules;
 mod saying;
 mod status;
+mod steering;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use fluffy_base::{Clock, SessionId};
 use fluffy_workflow::{Access, Event, Mode, State};
@@ -51,6 +52,7 @@ pub use self::pins::Pin;
 pub use self::restore::{Archived, Driver, RestoreError, StoredSession, TurnRecord};
 use self::rules::{Expected, Proposal, Unmet};
 pub use self::status::Status;
+use self::steering::Steering;
 use crate::tools::Views as _;
 use crate::{Grant, Journal as _, Kernel, KernelError, Lost, Note, ToolError, ToolSpec};
 
@@ -115,7 +117,7 @@ pub struct Session {
     own: AtomicU64,
     cancelled: Arc<AtomicBool>,
     /// Held while the model's calls are made or the person changes something, so that neither happens in the middle of the other.
-    steering: Mutex<()>,
+    steering: Steering,
 }
 
 /// How far a task is.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use fluffy_base::{Json, KernelRequest, Observer, ProjectPath, ReceiptStatus, SessionId, is_blank};
 use fluffy_workflow::{Access, Answer, Conventions, Event, Mode, Workflow};
@@ -14,6 +14,7 @@ use super::restore::{RestoreError, StoredSession};
 use super::rules::{
     CoverageRule, DependencyRule, Expected, MergeRule, OfferedRule, Proposal, Unmet, WorkflowRule,
 };
+use super::steering::Steering;
 use super::{Entry, Merged, SET_MODE, SKILL, Session};
 use crate::files::Tree;
 use crate::git::{Git, GitOptions, HookPolicy, Identity, IdentityOverrides};
@@ -301,7 +302,7 @@ impl Session {
             turns: AtomicU64::new(0),
             own: AtomicU64::new(0),
             cancelled: Arc::new(AtomicBool::new(false)),
-            steering: Mutex::default(),
+            steering: Steering::default(),
         })
     }
 
@@ -330,7 +331,7 @@ impl Session {
 
     /// Sets the mode, as a person asks for, between calls of the model. What untested work has cost is measured before there is more of it.
     pub fn set_mode(&self, mode: Mode) -> Result<(), SessionError> {
-        let _between = self.steer();
+        let _between = self.steering.person();
         if !mode.is_test_first() && self.access() == Access::Write {
             self.measure_debt()?;
         }

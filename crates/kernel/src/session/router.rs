@@ -59,7 +59,7 @@ fn overlap(a: &ProjectPath, b: &ProjectPath) -> bool {
 impl Session {
     /// Answers the calls of one turn, each in its place.
     pub fn call(&self, calls: &[ModelCall]) -> Vec<CallAnswer> {
-        let _at_work = self.steer();
+        let _at_work = self.steering.model();
         let mut answers = Vec::with_capacity(calls.len());
         let mut rest = calls;
         while !rest.is_empty() {
@@ -90,7 +90,7 @@ impl Session {
     /// Calls of a turn whose answers were lost with the process that made them: what has had its effect is not
     /// done again.
     pub fn call_again(&self, calls: &[ModelCall]) -> Vec<CallAnswer> {
-        let _at_work = self.steer();
+        let _at_work = self.steering.model();
         let again = calls.iter().map(|call| {
             let id = self.request_id(call);
             let step = self

@@ -3,8 +3,6 @@
 //! **Invariant.** A message is recorded before anything comes of it, and one that is brought twice is said once: whoever lost the
 //! answer brings it again.
 
-use std::sync::{MutexGuard, PoisonError};
-
 use fluffy_base::SessionId;
 use fluffy_workflow::State;
 
@@ -40,11 +38,6 @@ impl Session {
             session.start()?;
         }
         Ok((session, stored))
-    }
-
-    /// The right to change something between calls of the model. Not to be held by whoever makes those.
-    pub(super) fn steer(&self) -> MutexGuard<'_, ()> {
-        self.steering.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a grant back.

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -11,8 +12,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::error::{ApiError, EngineError};
-use super::http::{self, Answer, Body};
+use super::http::{self, Answer, Body, Heard, HttpError};
 use super::kind::EngineKind;
+use super::pull::Pull;
 
 /// What every answer but that of an image has to come within.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -36,6 +38,8 @@ pub(crate) struct Api {
     socket: PathBuf,
     /// What paths begin with.
     prefix: String,
+    /// Whether the last answer did not come in time.
+    stalled: AtomicBool,
 }
 
 /// What an engine is.
@@ -47,16 +51,6 @@ pub struct About {
     pub rootless: bool,
     /// The version of control groups that it uses, as it names it.
     pub cgroups: String,
-}
-
-/// What an engine says of itself.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Info {
-    #[serde(default)]
-    security_options: Option<Vec<String>>,
-    #[serde(default)]
-    cgroup_version: Option<String>,
 }
 
 /// A container as the engine describes it.
@@ -76,7 +70,12 @@ pub(crate) struct ContainerState {
 impl Api {
     /// Greets whoever listens there. It has to be this engine, of a version whose words are known.
     pub(crate) fn greet(kind: EngineKind, socket: &Path) -> Result<(Self, About), EngineError> {
-        let mut api = Self { kind, socket: socket.to_owned(), prefix: String::new() };
+        let mut api = Self {
+            kind,
+            socket: socket.to_owned(),
+            prefix: String::new(),
+            stalled: AtomicBool::new(false),
+        };
         let doing = "be used";
         let pong =
             api.ask(("GET", "/_ping"), Body::Nothing, GREETING).map_err(api.cannot(doing))?;
@@ -97,11 +96,50 @@ impl Api {
         // What it speaks itself: a newer one may have forgotten older words, and what is used here has not changed.
         let (major, minor) = numbers(&pong.api).unwrap_or(VERSION);
         api.prefix = format!("/v{major}.{minor}");
-        let info: Info = api.get("/info", GREETING).map_err(api.cannot(doing))?;
-        let options = info.security_options.unwrap_or_default();
-        let rootless =
-            options.iter().any(|option| option.split(',').any(|it| it == "name=rootless"));
-        Ok((api, About { version, rootless, cgroups: info.cgroup_version.unwrap_or_default() }))
+        let (rootless, cgroups) = api.standing().map_err(api.cannot(doing))?;
+        Ok((api, About { version, rootless, cgroups }))
+    }
+
+    /// Whether it runs without any right, and the version of its control groups.
+    fn standing(&self) -> Result<(bool, String), ApiError> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "PascalCase")]
+        struct Info {
+            #[serde(default)]
+            security_options: Option<Vec<String>>,
+            #[serde(default)]
+            cgroup_version: Option<String>,
+        }
+        // In Docker's words, Podman before 5 does not say that it is rootless.
+        #[derive(Deserialize)]
+        struct Libpod {
+            host: Host,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Host {
+            security: Security,
+            #[serde(default)]
+            cgroup_version: String,
+        }
+        #[derive(Deserialize)]
+        struct Security {
+            rootless: bool,
+        }
+        match self.kind {
+            EngineKind::Docker => {
+                let info: Info = self.get("/info", GREETING)?;
+                let options = info.security_options.unwrap_or_default();
+                let rootless =
+                    options.iter().any(|option| option.split(',').any(|it| it == "name=rootless"));
+                Ok((rootless, info.cgroup_version.unwrap_or_default()))
+            }
+            EngineKind::Podman => {
+                let Libpod { host } = self.get("/libpod/info", GREETING)?;
+                let version = host.cgroup_version.trim_start_matches('v');
+                Ok((host.security.rootless, version.to_owned()))
+            }
+        }
     }
 
     pub(crate) fn kind(&self) -> EngineKind {
@@ -156,15 +194,20 @@ impl Api {
         self.ask(("POST", &path), Body::Archive(archive), PATIENCE).map(drop)
     }
 
-    /// Has the engine fetch an image.
-    pub(crate) fn pull(&self, name: &str) -> Result<(), ApiError> {
+    /// Has the engine fetch an image; how far it is, in hundredths, is told whenever it has got further.
+    pub(crate) fn pull(&self, name: &str, mut told: impl FnMut(u8)) -> Result<(), ApiError> {
         let path = format!("/images/create?{}", fetching(name));
-        let answer = self.ask(("POST", &path), Body::Nothing, PULL)?;
-        // It says at the end of a list of words how it went.
-        let last = answer.body.split(|byte| *byte == b'\n').rfind(|line| !line.is_empty());
-        let told: Option<Value> = last.and_then(|line| serde_json::from_slice(line).ok());
-        match told.as_ref().and_then(|told| told.get("error")).and_then(Value::as_str) {
-            Some(message) => Err(ApiError::Refused { status: 404, message: message.to_owned() }),
+        let mut pull = Pull::default();
+        let heard = &mut |status: u16, piece: &[u8]| {
+            if status == 200
+                && let Some(hundredths) = pull.hear(piece)
+            {
+                told(hundredths);
+            }
+        };
+        self.ask_and_hear(("POST", &path), Body::Nothing, PULL, heard)?;
+        match pull.end() {
+            Some(message) => Err(ApiError::Refused { status: 404, message }),
             None => Ok(()),
         }
     }
@@ -296,16 +339,33 @@ impl Api {
 
     fn ask(
         &self,
+        asked: (&str, &str),
+        body: Body<'_>,
+        patience: Duration,
+    ) -> Result<Answer, ApiError> {
+        self.ask_and_hear(asked, body, patience, &mut |_, _| ())
+    }
+
+    fn ask_and_hear(
+        &self,
         (method, path): (&str, &str),
         body: Body<'_>,
         patience: Duration,
+        heard: &mut Heard<'_>,
     ) -> Result<Answer, ApiError> {
         // Podman's own words have its own version before them.
         let target = match path.strip_prefix("/libpod/") {
             Some(rest) => format!("/v{}.0.0/libpod/{rest}", PODMAN.0),
             None => format!("{}{path}", self.prefix),
         };
-        let answer = http::call(&self.socket, (method, &target), body, patience)?;
+        // Whoever was waited for in vain is not waited for as long again: taking away what is left takes several calls.
+        let patience = match self.stalled.load(Ordering::Relaxed) {
+            true => patience.min(GREETING),
+            false => patience,
+        };
+        let answer = http::call_and_hear(&self.socket, (method, &target), body, patience, heard);
+        self.stalled.store(matches!(answer, Err(HttpError::Slow(_))), Ordering::Relaxed);
+        let answer = answer?;
         match answer.status {
             200..=299 | 304 => Ok(answer),
             status => Err(ApiError::Refused { status, message: message(&answer.body) }),

@@ -141,19 +141,28 @@ impl Gate {
             let gate = Arc::clone(self);
             let answering = move || {
                 // Whoever does not wait for the answer does not want it.
-                let _gone = gate.answer(stream);
+                let _gone = gate.answer(&stream);
             };
             let _refused = std::thread::Builder::new().name("gate".to_owned()).spawn(answering);
         }
     }
 
-    fn answer(&self, mut stream: UnixStream) -> io::Result<()> {
+    fn answer(&self, stream: &UnixStream) -> io::Result<()> {
+        let mut to = stream;
         stream.set_read_timeout(Some(ASKING))?;
         stream.set_write_timeout(Some(ASKING))?;
-        let answered = match read_request(&mut stream) {
+        let mut passing = Passing { to: stream, began: false, gone: false };
+        let answered = match read_request(stream) {
             Err(why) => Err((400, format!("{REFUSED}: {why}"))),
-            Ok(request) => self.pass(&request),
+            Ok(request) => self.pass(&request, &mut passing),
         };
+        if passing.began {
+            return match answered {
+                Ok(_) => to.write_all(b"0\r\n\r\n"),
+                // The end of the chunks is missing, which the driver notices.
+                Err(_) => Ok(()),
+            };
+        }
         let (status, head, body) = match answered {
             Ok(Answer { status, server, api, body }) => {
                 (status, format!("Server: {server}\r\nApi-Version: {api}\r\n"), body)
@@ -168,12 +177,14 @@ impl Gate {
              Connection: close\r\n\r\n",
             body.len()
         );
-        stream.write_all(head.as_bytes())?;
-        stream.write_all(&body)
+        to.write_all(head.as_bytes())?;
+        to.write_all(&body)
     }
 
     /// Passes a request on, if it is one of the driver's.
-    fn pass(&self, request: &Request) -> Result<Answer, (u16, String)> {
+    ///
+    /// What an engine says while it fetches an image is passed on as it comes.
+    fn pass(&self, request: &Request, passing: &mut Passing<'_>) -> Result<Answer, (u16, String)> {
         let call = Call::of(request, self.options.fetched.as_ref()).map_err(refused)?;
         let body = match &call {
             Call::Plain => request.body.clone(),
@@ -209,8 +220,17 @@ impl Gate {
             _ => Body::Json(&body),
         };
         let asked = (request.method.as_str(), target.as_str());
-        let patience = if matches!(call, Call::Fetch) { PULL } else { ANSWERING };
-        http::call(self.api.socket(), asked, sent, patience).map_err(unanswered)
+        let answer = if matches!(call, Call::Fetch) {
+            let heard = &mut |status: u16, piece: &[u8]| {
+                if status == 200 {
+                    passing.hand_on(piece);
+                }
+            };
+            http::call_and_hear(self.api.socket(), asked, sent, PULL, heard)
+        } else {
+            http::call(self.api.socket(), asked, sent, ANSWERING)
+        };
+        answer.map_err(unanswered)
     }
 
     /// Whether something bears our label, of an instance of this state.
@@ -363,6 +383,31 @@ impl Gate {
     }
 }
 
+/// An answer that is passed on piece by piece.
+struct Passing<'a> {
+    to: &'a UnixStream,
+    /// Its head is sent.
+    began: bool,
+    /// Whoever asked for it does not listen any more.
+    gone: bool,
+}
+
+impl Passing<'_> {
+    fn hand_on(&mut self, piece: &[u8]) {
+        if piece.is_empty() || self.gone {
+            return;
+        }
+        let head = "HTTP/1.1 200 Answer\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\
+                    Connection: close\r\n\r\n";
+        let mut bytes = if self.began { Vec::new() } else { head.as_bytes().to_vec() };
+        self.began = true;
+        bytes.extend_from_slice(format!("{:x}\r\n", piece.len()).as_bytes());
+        bytes.extend_from_slice(piece);
+        bytes.extend_from_slice(b"\r\n");
+        self.gone = self.to.write_all(&bytes).is_err();
+    }
+}
+
 fn refused(why: Refusal) -> (u16, String) {
     (403, format!("{REFUSED}: {why}"))
 }
@@ -410,7 +455,7 @@ impl Call {
         let path = unversioned(&request.path).ok_or(NOT_OURS)?;
         let parts: Vec<&str> = path.split('/').collect();
         match (method, parts.as_slice(), query) {
-            ("GET", ["_ping"] | ["info"], "") => Ok(Self::Plain),
+            ("GET", ["_ping"] | ["info"] | ["libpod", "info"], "") => Ok(Self::Plain),
             ("GET", ["images", name @ .., "json"], "") => {
                 let named = name.join("/").parse::<ImageName>();
                 named.map(|_| Self::Plain).map_err(|_| "that names no image")
@@ -495,7 +540,7 @@ fn is_name(name: &str, instance: &str) -> bool {
     !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-fn read_request(stream: &mut UnixStream) -> Result<Request, Refusal> {
+fn read_request(stream: &UnixStream) -> Result<Request, Refusal> {
     let mut bytes = Vec::new();
     let (mut request, length, size) = loop {
         if let Some(head) = read_head(&bytes)? {
@@ -548,7 +593,7 @@ fn read_head(bytes: &[u8]) -> Result<Option<(Request, usize, usize)>, Refusal> {
     Ok(Some((request, length.unwrap_or(0), size)))
 }
 
-fn more(stream: &mut UnixStream, bytes: &mut Vec<u8>) -> Result<(), Refusal> {
+fn more(mut stream: &UnixStream, bytes: &mut Vec<u8>) -> Result<(), Refusal> {
     let mut chunk = [0; 16 << 10];
     match stream.read(&mut chunk) {
         Ok(0) | Err(_) => Err("it breaks off"),

@@ -64,12 +64,26 @@ struct Head {
     size: usize,
 }
 
+/// Is told the status of an answer, and each piece of its body as it comes.
+pub(crate) type Heard<'a> = dyn FnMut(u16, &[u8]) + 'a;
+
 /// Sends a request and reads the whole answer.
 pub(crate) fn call(
+    socket: &Path,
+    asked: (&str, &str),
+    body: Body<'_>,
+    patience: Duration,
+) -> Result<Answer, HttpError> {
+    call_and_hear(socket, asked, body, patience, &mut |_, _| ())
+}
+
+/// The same, for an answer that takes its time: what comes is told while it comes.
+pub(crate) fn call_and_hear(
     socket: &Path,
     (method, target): (&str, &str),
     body: Body<'_>,
     patience: Duration,
+    heard: &mut Heard<'_>,
 ) -> Result<Answer, HttpError> {
     let connect = |source| HttpError::Connect { socket: socket.to_owned(), source };
     let mut stream = Timed {
@@ -89,7 +103,7 @@ pub(crate) fn call(
     );
     stream.send(head.as_bytes())?;
     stream.send(bytes)?;
-    read_answer(&mut stream)
+    read_answer(&mut stream, heard)
 }
 
 /// A connection with an end.
@@ -154,7 +168,7 @@ enum Length {
     Open,
 }
 
-fn read_answer(stream: &mut Timed) -> Result<Answer, HttpError> {
+fn read_answer(stream: &mut Timed, heard: &mut Heard<'_>) -> Result<Answer, HttpError> {
     let mut bytes = Vec::new();
     let (head, rest) = loop {
         match head(&bytes)? {
@@ -171,11 +185,12 @@ fn read_answer(stream: &mut Timed) -> Result<Answer, HttpError> {
         }
     };
     let Head { status, length, server, api, .. } = head;
+    let heard = &mut |piece: &[u8]| heard(status, piece);
     let body = match length {
         _ if status == 204 || status == 304 => Vec::new(),
-        Length::Known(size) => known(stream, rest, size)?,
-        Length::Chunked => chunked(stream, rest)?,
-        Length::Open => open_ended(stream, rest)?,
+        Length::Known(size) => known(stream, rest, size, heard)?,
+        Length::Chunked => chunked(stream, rest, heard)?,
+        Length::Open => open_ended(stream, rest, heard)?,
     };
     Ok(Answer { status, server, api, body })
 }
@@ -204,7 +219,12 @@ fn head(bytes: &[u8]) -> Result<Option<Head>, HttpError> {
     Ok(Some(Head { status, length, server, api, size }))
 }
 
-fn known(stream: &mut Timed, mut body: Vec<u8>, size: usize) -> Result<Vec<u8>, HttpError> {
+fn known(
+    stream: &mut Timed,
+    mut body: Vec<u8>,
+    size: usize,
+    heard: &mut impl FnMut(&[u8]),
+) -> Result<Vec<u8>, HttpError> {
     if size > BODY {
         return Err(HttpError::Odd("its body is too long"));
     }
@@ -214,19 +234,33 @@ fn known(stream: &mut Timed, mut body: Vec<u8>, size: usize) -> Result<Vec<u8>, 
         }
     }
     body.truncate(size);
+    heard(&body);
     Ok(body)
 }
 
-fn open_ended(stream: &mut Timed, mut body: Vec<u8>) -> Result<Vec<u8>, HttpError> {
-    while stream.more(&mut body)? {
+fn open_ended(
+    stream: &mut Timed,
+    mut body: Vec<u8>,
+    heard: &mut impl FnMut(&[u8]),
+) -> Result<Vec<u8>, HttpError> {
+    let mut told = 0;
+    loop {
+        heard(body.get(told..).unwrap_or_default());
+        told = body.len();
+        if !stream.more(&mut body)? {
+            return Ok(body);
+        }
         if body.len() > BODY {
             return Err(HttpError::Odd("its body is too long"));
         }
     }
-    Ok(body)
 }
 
-fn chunked(stream: &mut Timed, mut raw: Vec<u8>) -> Result<Vec<u8>, HttpError> {
+fn chunked(
+    stream: &mut Timed,
+    mut raw: Vec<u8>,
+    heard: &mut impl FnMut(&[u8]),
+) -> Result<Vec<u8>, HttpError> {
     let odd = || HttpError::Odd("its chunks are none");
     let mut body = Vec::new();
     loop {
@@ -248,7 +282,9 @@ fn chunked(stream: &mut Timed, mut raw: Vec<u8>) -> Result<Vec<u8>, HttpError> {
         while raw.len() < end + 2 {
             more(stream, &mut raw)?;
         }
-        body.extend_from_slice(raw.get(start..end).ok_or_else(odd)?);
+        let piece = raw.get(start..end).ok_or_else(odd)?;
+        heard(piece);
+        body.extend_from_slice(piece);
         if raw.get(end..end + 2) != Some(b"\r\n") {
             return Err(odd());
         }

@@ -8,6 +8,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use fluffy_base::Digest;
 
@@ -98,8 +99,8 @@ pub(super) struct Image {
 
 #[derive(Debug)]
 enum Found {
-    /// It is being made or fetched.
-    Pending,
+    /// It is being made or fetched; how far it is, in hundredths, where the engine says so.
+    Pending(Option<u8>),
     /// Its digest.
     Ready(String),
     Failed(Arc<EngineError>),
@@ -126,13 +127,17 @@ impl Image {
                 ApiError::Refused { status: 404, message: format!("No such image: {name}") };
             return Err(api.cannot("find the image that the project names")(absent));
         }
-        let known = there.map_or(Found::Pending, Found::Ready);
-        let (pending, kept) = (matches!(known, Found::Pending), name.clone());
+        let known = there.map_or(Found::Pending(None), Found::Ready);
+        let (pending, kept) = (matches!(known, Found::Pending(_)), name.clone());
         let found = Arc::new((Mutex::new(known), Condvar::new()));
         if pending {
             let (engine, api, shared) = (api.kind(), Arc::clone(api), Arc::clone(&found));
             let work = move || {
-                let made = fetch(&api, &name, archive);
+                let told = |hundredths| {
+                    *lock(&shared.0) = Found::Pending(Some(hundredths));
+                    shared.1.notify_all();
+                };
+                let made = fetch(&api, &name, archive, told);
                 *lock(&shared.0) = match made {
                     Ok(digest) => Found::Ready(digest),
                     Err(error) => Found::Failed(Arc::new(error)),
@@ -168,7 +173,7 @@ impl Image {
             match &*found {
                 Found::Ready(digest) => return Ok(digest.clone()),
                 Found::Failed(error) => return Err(RuntimeError::Engine(again(error))),
-                Found::Pending => {
+                Found::Pending(_) => {
                     found =
                         self.found.1.wait(found).unwrap_or_else(std::sync::PoisonError::into_inner);
                 }
@@ -180,7 +185,16 @@ impl Image {
     pub(super) fn known(&self) -> Option<String> {
         match &*lock(&self.found.0) {
             Found::Ready(digest) => Some(digest.clone()),
-            Found::Pending | Found::Failed(_) => None,
+            Found::Pending(_) | Found::Failed(_) => None,
+        }
+    }
+
+    /// Waits until it has got further, so long at most.
+    pub(super) fn wait_for_progress(&self, patience: Duration) {
+        let found = lock(&self.found.0);
+        if let Found::Pending(before) = *found {
+            let same = |found: &mut Found| matches!(found, Found::Pending(now) if *now == before);
+            drop(self.found.1.wait_timeout_while(found, patience, same));
         }
     }
 
@@ -189,12 +203,12 @@ impl Image {
         match &*lock(&self.found.0) {
             Found::Ready(_) => Ok(None),
             Found::Failed(error) => Err(RuntimeError::Engine(again(error))),
-            Found::Pending => {
+            Found::Pending(progress) => {
                 let reason = match &self.choice {
                     ImageChoice::Base => "the base image is being made".to_owned(),
                     ImageChoice::Named(name, _) => format!("the image `{name}` is being fetched"),
                 };
-                Ok(Some(Health::Pending { reason, progress: None }))
+                Ok(Some(Health::Pending { reason, progress: *progress }))
             }
         }
     }
@@ -210,12 +224,17 @@ fn again(error: &EngineError) -> EngineError {
     EngineError { engine: error.engine, doing: error.doing, source }
 }
 
-fn fetch(api: &Api, name: &str, archive: Option<(Vec<u8>, String)>) -> Result<String, EngineError> {
+fn fetch(
+    api: &Api,
+    name: &str,
+    archive: Option<(Vec<u8>, String)>,
+    told: impl FnMut(u8),
+) -> Result<String, EngineError> {
     match archive {
         Some((archive, tag)) => {
             api.import(&archive, REPOSITORY, &tag).map_err(api.cannot("make the base image"))?
         }
-        None => api.pull(name).map_err(api.cannot("fetch the image that is named"))?,
+        None => api.pull(name, told).map_err(api.cannot("fetch the image that is named"))?,
     }
     let found = api.image(name).map_err(api.cannot("look for an image"))?;
     let absent = || ApiError::Refused { status: 404, message: format!("No such image: {name}") };

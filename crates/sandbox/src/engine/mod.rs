@@ -21,6 +21,7 @@ mod image;
 mod kernel;
 mod kind;
 mod plan;
+mod pull;
 mod sandbox;
 mod unsay;
 mod words;
@@ -30,6 +31,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -183,6 +185,10 @@ impl Runtime for Engine {
             notes.push(note.to_owned());
         }
         Ok(Health::Ready { notes })
+    }
+
+    fn wait_for_progress(&self, patience: Duration) {
+        self.shared.image.wait_for_progress(patience);
     }
 
     fn volume(&self, store: Store) -> Result<Volume, RuntimeError> {

@@ -89,11 +89,16 @@ impl App {
 
     /// The mode of what follows; of the session, too, which its rules have a word in.
     fn set_mode(&mut self, mode: Mode) {
-        self.mode = mode;
         if self.session.is_some() {
             return self.act("setting the mode", Act::Mode(mode));
         }
         self.stage.tell_text(&format!("your messages will be worked on in {mode} mode"));
+        self.mode_is(mode);
+    }
+
+    /// It is so from now on.
+    pub(super) fn mode_is(&mut self, mode: Mode) {
+        self.mode = mode;
         self.status.set_mode(mode);
     }
 

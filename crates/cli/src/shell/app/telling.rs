@@ -269,6 +269,9 @@ impl App {
 
     pub(super) fn acted(&mut self, act: Option<&Act>, shown: &[u8]) {
         let text = String::from_utf8_lossy(shown);
+        if let Some(Act::Mode(mode)) = act {
+            self.mode_is(*mode);
+        }
         match act {
             Some(Act::Diff) if text.trim().is_empty() => self.stage.tell("nothing would change"),
             Some(Act::Diff) if text.lines().count() > self.stage.size().1 / 2 => {

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::net::UnixListener;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use fluffy_sandbox::EngineKind;
 use fluffy_testkit::engines::{OwnEngine, is_there};
@@ -37,18 +37,7 @@ fn engine_slow_one_that_is_killed_in_mid_run_ends_the_task_and_after_its_return_
             say("It must pass.", &[run_tests()]),
             complete(),
         ];
-        let mut child = worker.task(&turns);
-        let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut events = Vec::new();
-        for line in BufReader::new(child.stdout.take().unwrap()).lines() {
-            let event: Value = serde_json::from_str(&line.unwrap()).unwrap();
-            if event["type"] == "tests.finished" {
-                own.kill();
-            }
-            events.push(event);
-        }
-        let Answer { err, code, .. } = Answer::of(child.wait_with_output().unwrap());
-        let run = Run { events, code, err };
+        let run = until_tests_ran(worker.task(&turns), || own.kill());
         run.assert_not_done(1);
         let failed = run.all("task.failed")[0].to_string();
         assert!(failed.contains("no sandbox can be made any more"), "{failed}");
@@ -63,6 +52,38 @@ fn engine_slow_one_that_is_killed_in_mid_run_ends_the_task_and_after_its_return_
         assert_eq!(verified.code, 0, "{}{}", verified.out, verified.err);
         worker.leaves_nothing();
     }
+}
+
+#[test]
+fn engine_slow_one_that_stalls_in_mid_run_ends_the_task_in_time_and_after_that_the_task_goes_on() {
+    // The deadline of a call is a minute, and the same for both.
+    let Some(own) = own(EngineKind::Docker) else { return };
+    let worker = Worker::new(EngineKind::Docker, own.socket());
+    let task = worker.task(&worker.lab.good_turns());
+    let run = until_tests_ran(task, || own.stall(true).unwrap());
+    own.stall(false).unwrap();
+    run.assert_not_done(1);
+    let failed = run.all("task.failed")[0].to_string();
+    assert!(failed.contains("no answer within 60 s"), "{failed}");
+    assert!(failed.contains("session resume"), "{failed}");
+    worker.resume().assert_done();
+    assert_eq!(worker.lab.user.read("sums.js"), worker.lab.language.solution());
+    worker.leaves_nothing();
+}
+
+/// Has a task done, and something happen as soon as its tests ran for the first time.
+fn until_tests_ran(mut task: Command, mut happens: impl FnMut()) -> Run {
+    let mut child = task.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut events = Vec::new();
+    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+        let event: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        if event["type"] == "tests.finished" {
+            happens();
+        }
+        events.push(event);
+    }
+    let Answer { err, code, .. } = Answer::of(child.wait_with_output().unwrap());
+    Run { events, code, err }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use fluffy_sandbox::EngineKind;
-use fluffy_testkit::engines::{is_there, socket};
+use fluffy_testkit::engines::{is_there, rootless, socket};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -25,10 +25,12 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// One for each engine that is there.
+    /// One for each engine that is there, and for one that has no right itself.
     pub(super) fn each() -> impl Iterator<Item = Self> {
         let there = EngineKind::ALL.into_iter().filter(|engine| is_there(*engine));
-        there.map(|engine| Self::new(engine, socket(engine)))
+        let there = there.map(|engine| (engine, socket(engine)));
+        let rootless = rootless().map(|socket| (EngineKind::Podman, socket));
+        there.chain(rootless).map(|(engine, socket)| Self::new(engine, socket))
     }
 
     pub(super) fn new(engine: EngineKind, socket: PathBuf) -> Self {
@@ -103,8 +105,12 @@ impl Worker {
         Run::of(Answer::of(self.task(turns).output().unwrap()))
     }
 
+    pub(super) fn command(&self, args: &[&str]) -> Command {
+        self.theirs(&self.lab.user.command(args))
+    }
+
     pub(super) fn run(&self, args: &[&str]) -> Answer {
-        Answer::of(self.theirs(&self.lab.user.command(args)).output().unwrap())
+        Answer::of(self.command(args).output().unwrap())
     }
 
     /// Goes on with the last session.

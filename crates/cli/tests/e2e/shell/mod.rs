@@ -202,6 +202,51 @@ fn slow_cli_2_what_is_under_way_is_cancelled_and_what_it_prints_is_harmless() {
 }
 
 #[test]
+fn slow_cli_1_a_mode_that_is_chosen_while_a_call_runs_counts_from_the_next_call() {
+    let lab = Lab::new(Language::Python);
+    let turns = [
+        say("A look.", &[call("shell.run", json!({"command": "sleep", "args": ["3"]}))]),
+        say("Now the code.", &[write("sums.py", &lab.language.solution())]),
+        say("As it is.", &[]),
+    ];
+    let terminal = Terminal::new(&lab, &turns, SIZE);
+    terminal.ready();
+    terminal.sent(TASK);
+    terminal.sees("sleep");
+    terminal.sent("/debug");
+    // The call that runs is judged by the mode that it began in; the person is asked when it has ended.
+    let screen = terminal.sees("? agree?");
+    assert!(screen.contains("✓ shell.run"), "{screen}");
+    terminal.agree("a person has to agree to debug mode");
+    terminal.sees("debug mode ·");
+    terminal.agree("+def double(a):");
+    terminal.until("its end", |screen| screen.contains("idle ·"));
+    assert!(lab.user.read("sums.py").contains("def double"), "it was no test that was asked for");
+    assert!(terminal.screen().contains("debug mode · idle"), "{}", terminal.screen());
+    terminal.press(&["C-d"]);
+    terminal.sees("left: 0");
+}
+
+#[test]
+fn cli_1_a_program_that_is_told_to_end_gives_the_terminal_back() {
+    let lab = Lab::new(Language::Python);
+    let terminal = Terminal::new(&lab, &[complete()], SIZE);
+    terminal.ready();
+    terminal.typed("half a message");
+    let shell = terminal.tmux(&["display", "-p", "#{pane_pid}"]);
+    let children = format!("/proc/{0}/task/{0}/children", shell.trim());
+    let program = std::fs::read_to_string(children).unwrap();
+    let program = rustix::process::Pid::from_raw(program.trim().parse().unwrap()).unwrap();
+    rustix::process::kill_process(program, rustix::process::Signal::TERM).unwrap();
+    terminal.sees("left: 0");
+    // Whoever comes next is shown what is typed, gets it by lines, and a paste without brackets.
+    terminal.paste("seen\n");
+    terminal.sees("\nseen\nseen");
+    assert!(!terminal.screen().contains("200~"), "{}", terminal.screen());
+    assert_eq!(terminal.tmux(&["display", "-p", "#{cursor_flag}"]).trim(), "1");
+}
+
+#[test]
 fn a_dumb_terminal_is_served_line_by_line() {
     let lab = Lab::new(Language::Python);
     let terminal = Terminal::with(&lab, &[complete()], SIZE, &["TERM=dumb"]);

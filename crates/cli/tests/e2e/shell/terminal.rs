@@ -128,6 +128,20 @@ impl Terminal {
         self.until(text, |screen| screen.contains(text))
     }
 
+    /// Says yes to the question with this in it.
+    #[track_caller]
+    pub(crate) fn agree(&self, about: &str) {
+        let asked = |screen: &str| screen.contains(about) && screen.contains("? agree?");
+        self.until(about, asked);
+        // What is pressed before the question could be read is typed.
+        let agreed = self.everything().matches("✓ agreed").count();
+        self.until("the yes", |_| {
+            self.press(&["C-u", "y"]);
+            std::thread::sleep(PAUSE);
+            self.everything().matches("✓ agreed").count() > agreed
+        });
+    }
+
     /// Waits until the conversation has begun.
     #[track_caller]
     pub(crate) fn ready(&self) {
