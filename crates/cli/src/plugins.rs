@@ -1,5 +1,6 @@
 //! The plugins of a project, put together: for whoever looks, and in the kernel's process.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use fluffy_base::SystemIds;
@@ -11,6 +12,7 @@ use crate::explain::{CliError, DAMAGED, DENIED, Explained, FAILED, USAGE};
 use crate::forge::{lab, program, python};
 use crate::place::Place;
 use crate::policy_source::PolicySource;
+use crate::toolchains;
 use crate::wire::Handed;
 
 /// The plugins of a scene's project.
@@ -41,12 +43,20 @@ pub(crate) fn look(place: &Place, environment: &Environment) -> Result<Vec<Surve
     Ok(Surveyed::all(&roll, &dir, (&policy, &place.kept()?), &interpreters))
 }
 
-/// What runs plugins here.
+/// What runs plugins here: what sandboxes see, that is.
 fn interpreters(place: &Place, environment: &Environment) -> Interpreters {
+    let toolchains = toolchains::of(environment);
+    let is_shown = |path: &Path| {
+        path.starts_with("/usr") || toolchains.iter().any(|shown| path.starts_with(shown))
+    };
+    let seen = |name| {
+        program(name, environment)
+            .filter(|path| path.canonicalize().is_ok_and(|real| is_shown(&real)))
+    };
     Interpreters {
         python: Some(python(place)).filter(|path| path.is_file()),
-        node: program("node", environment),
-        deno: program("deno", environment),
+        node: seen("node"),
+        deno: seen("deno"),
     }
 }
 
@@ -54,6 +64,7 @@ impl From<PluginError> for CliError {
     fn from(error: PluginError) -> Self {
         let (why, code) = match &error {
             PluginError::Unknown(_) => ("no plugin of this project has that name", USAGE),
+            PluginError::Hindered { .. } => ("only what is registered is called", DENIED),
             PluginError::NoTool { .. } => ("`plugin call` calls the tools of plugins alone", USAGE),
             PluginError::Package(_) => {
                 ("a plugin is a directory with a manifest and its files", USAGE)

@@ -27,9 +27,8 @@ pub(super) fn carry_out(
     for step in plugins.steps() {
         config.registry.register(Box::new(step))?;
     }
-    if let PluginWork::Call { tool, .. } = &work {
+    if matches!(work, PluginWork::Call { .. }) {
         plugins.register(&mut config.registry)?;
-        plugins.has(tool)?;
     }
     let lab = plugins.lab();
     run.stop.calls(move |_| lab.close());
@@ -41,9 +40,10 @@ pub(super) fn carry_out(
     }));
     let answer = match work {
         PluginWork::Call { tool, input } => {
+            let is_there = plugins.has(&tool).map_err(CliError::from);
             // What cannot be recorded is told by the call, too.
             let _told = plugins.announce(&*kernel);
-            call(&kernel, tool, input)
+            is_there.and_then(|()| call(&kernel, tool, input))
         }
         change => wanted(change)
             .and_then(|change| Ok(PluginAnswer::Changed(plugins.change(&kernel, change)?))),

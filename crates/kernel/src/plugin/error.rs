@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use fluffy_base::{Digest, JsonError, ProjectPath};
 
+use super::life::Stage;
 use super::{PackageError, PluginName};
 use crate::notes::NotesError;
 use crate::{RegistryError, ToolError, TreeError};
@@ -15,13 +16,23 @@ pub enum PluginError {
     /// There is no such plugin.
     #[error("there is no plugin `{0}`")]
     Unknown(PluginName),
-    /// No plugin that can be called has this tool.
-    #[error("no plugin that can be called has a tool `{tool}`; {there}")]
+    /// No plugin has this tool.
+    #[error("no plugin has a tool `{tool}`; {there}")]
     NoTool {
         /// The tool that was asked for.
         tool: String,
-        /// What there is instead, or what hinders the plugin that has it.
+        /// What there is instead.
         there: String,
+    },
+    /// The plugin that has the tool is disabled or rejected.
+    #[error("plugin `{name}` is {}: {}", stage.name(), reasons.join("; "))]
+    Hindered {
+        /// Which.
+        name: PluginName,
+        /// Where it stands.
+        stage: Stage,
+        /// Why, a sentence each.
+        reasons: Vec<String>,
     },
     /// Its files are none of a plugin.
     #[error(transparent)]
@@ -111,8 +122,13 @@ impl PluginError {
     pub fn fix(&self) -> String {
         let told = match self {
             Self::Unknown(_) | Self::NoTool { .. } => "see which there are: fluffy plugin list",
+            Self::Hindered { name, stage: Stage::Disabled, .. } => {
+                return format!(
+                    "look at it: fluffy plugin show {name}; let it run again: fluffy plugin enable {name}"
+                );
+            }
             Self::Package(error) => return error.fix(),
-            Self::Rejected { .. } => {
+            Self::Rejected { .. } | Self::Hindered { .. } => {
                 "change what its manifest asks for, or what the policy allows; docs/plugins.md"
             }
             Self::Changed { .. } | Self::Unreadable { .. } | Self::List(_) => {

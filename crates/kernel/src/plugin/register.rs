@@ -187,12 +187,13 @@ impl Plugins {
             return Ok(());
         }
         let hindered = rest.into_iter().find(|found| tools(found).iter().any(|name| name == tool));
-        let there = match hindered {
-            Some(Surveyed { installed, stage, reasons, .. }) => {
-                format!("plugin `{}` is {}: {}", installed.name, stage.name(), reasons.join("; "))
-            }
-            None if ready.is_empty() => "none is installed".to_owned(),
-            None => format!("there are: {}", ready.join(", ")),
+        if let Some(Surveyed { installed, stage, reasons, .. }) = hindered {
+            let (name, reasons) = (installed.name.clone(), reasons.clone());
+            return Err(PluginError::Hindered { name, stage: *stage, reasons });
+        }
+        let there = match ready.is_empty() {
+            true => "none is installed".to_owned(),
+            false => format!("there are: {}", ready.join(", ")),
         };
         Err(PluginError::NoTool { tool: fluffy_base::Excerpt::new(tool, 80).to_string(), there })
     }

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::program::{Answer, User};
+use crate::program::{Answer, User, typing};
 
 /// The directory with the kits.
 pub(crate) fn sdk() -> PathBuf {
@@ -14,17 +14,36 @@ pub(crate) fn sdk() -> PathBuf {
 
 pub(crate) struct Lab {
     pub(crate) user: User,
+    /// Where programs are looked for.
+    path: String,
 }
 
 impl Lab {
     pub(crate) fn new() -> Self {
-        Self { user: User::new() }
+        Self { user: User::new(), path: std::env::var("PATH").unwrap_or_default() }
+    }
+
+    /// One where Deno is found, in a directory that is called like this; nothing where there is none for this kind of machine.
+    pub(crate) fn with_deno(directory: &str) -> Option<Self> {
+        let deno = deno()?;
+        let lab = Self::new();
+        let place = lab.user.project.path("deno").join(directory);
+        std::fs::create_dir_all(&place).unwrap();
+        std::fs::copy(deno, place.join("deno")).unwrap();
+        let path = format!("{}:{}", place.display(), lab.path);
+        Some(Self { path, ..lab })
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut all = vec!["plugin"];
+        all.extend(args);
+        let mut command = self.user.command(&all);
+        command.env("PATH", &self.path);
+        command
     }
 
     pub(crate) fn plugin(&self, args: &[&str]) -> Answer {
-        let mut all = vec!["plugin"];
-        all.extend(args);
-        Answer::of(self.user.command(&all).stdin(Stdio::null()).output().unwrap())
+        Answer::of(self.command(args).stdin(Stdio::null()).output().unwrap())
     }
 
     /// Does it, and it is done.
@@ -38,9 +57,7 @@ impl Lab {
     /// A person at a terminal agrees, and it is done.
     #[track_caller]
     pub(crate) fn agreed(&self, args: &[&str]) -> Answer {
-        let mut all = vec!["plugin"];
-        all.extend(args);
-        let answer = self.user.run_typing(&all, "y\n");
+        let answer = typing(self.command(args), "y\n");
         assert_eq!(answer.code, 0, "{args:?}: {}{}", answer.out, answer.err);
         answer
     }
@@ -80,4 +97,15 @@ pub(crate) fn succeeds(command: &mut Command) {
     let output = command.stdin(Stdio::null()).output().unwrap();
     let printed = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {printed}");
+}
+
+/// Deno, as `scripts/test` installs it.
+fn deno() -> Option<PathBuf> {
+    if !cfg!(all(target_arch = "x86_64", target_env = "gnu")) {
+        return None;
+    }
+    let place = "../../target/tools/js/node_modules/@deno/linux-x64-glibc/deno";
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join(place);
+    assert!(place.is_file(), "no Deno at {}: run scripts/test", place.display());
+    Some(place)
 }

@@ -41,6 +41,33 @@ fn plg_3_a_plugin_of_the_typescript_template_works_at_the_first_try() {
     greets(&lab, &dir, &tool);
 }
 
+/// A plugin of the template whose manifest names Deno.
+fn for_deno(lab: &Lab) -> (PathBuf, String) {
+    let (dir, tool) = begun(lab, "typescript");
+    let manifest = dir.join("plugin.yaml");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    assert!(text.contains("runtime: node\n"), "{text}");
+    std::fs::write(&manifest, text.replace("runtime: node\n", "runtime: deno\n")).unwrap();
+    (dir, tool)
+}
+
+#[test]
+fn plg_3_the_same_files_run_on_deno() {
+    let Some(lab) = Lab::with_deno("bin") else { return };
+    let (dir, tool) = for_deno(&lab);
+    greets(&lab, &dir, &tool);
+}
+
+#[test]
+fn plg_3_a_runtime_that_no_sandbox_sees_is_not_there() {
+    // The programs of a directory that is called like this are nobody's toolchain.
+    let Some(lab) = Lab::with_deno("elsewhere") else { return };
+    let (dir, _) = for_deno(&lab);
+    let answer = lab.plugin(&["install", dir.to_str().unwrap()]);
+    assert_eq!(answer.code, 3, "{}{}", answer.out, answer.err);
+    assert!(answer.err.contains("deno"), "{}", answer.err);
+}
+
 #[test]
 fn slow_plg_3_plugins_in_rust_are_built_from_the_template_and_the_example_and_work() {
     let lab = Lab::new();

@@ -34,7 +34,11 @@ fn plg_1_a_plugin_is_installed_listed_shown_called_disabled_enabled_and_removed(
         (&shown["stage"], &shown["disabled"]["why"]),
         (&json!("DISABLED"), &json!("not today"))
     );
-    assert_eq!(lab.plugin(&["call", "todo.find"]).code, 3);
+    let disabled = lab.plugin(&["call", "todo.find"]);
+    assert_eq!(disabled.code, 3, "{}", disabled.err);
+    for part in ["`todo` is DISABLED: not today", "fluffy plugin enable todo"] {
+        assert!(disabled.err.contains(part), "{part}: {}", disabled.err);
+    }
     assert!(lab.agreed(&["enable", "todo"]).err.contains("not today"));
     lab.call("todo.find", &json!({ "words": ["NOTE"] }));
     lab.done(&["remove", "todo"]);
@@ -49,6 +53,21 @@ fn plg_1_a_plugin_is_installed_listed_shown_called_disabled_enabled_and_removed(
         [&["installed"][..], &loaded, &["disabled", "DISABLED", "enabled"], &loaded, &["removed"]];
     assert_eq!(way, expected.concat());
     assert_eq!(lab.user.run(&["audit", "verify"]).code, 0);
+}
+
+#[test]
+fn a_tool_that_no_plugin_has_is_told_with_those_that_there_are() {
+    let lab = Lab::new();
+    // Our own tools are no plugin's.
+    for (tool, there) in [("no.such", "none is installed"), ("fs.write", "none is installed")] {
+        let answer = lab.plugin(&["call", tool]);
+        assert_eq!(answer.code, 2, "{}", answer.err);
+        assert!(answer.err.contains(there), "{}", answer.err);
+    }
+    lab.install(&sdk().join("python/examples/todo"));
+    let answer = lab.plugin(&["call", "todo.fnd"]);
+    assert_eq!(answer.code, 2, "{}", answer.err);
+    assert!(answer.err.contains("there are: todo.find"), "{}", answer.err);
 }
 
 #[test]
