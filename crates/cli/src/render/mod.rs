@@ -139,6 +139,11 @@ pub(crate) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     Cow::Owned(kept)
 }
 
+/// A number of things.
+pub(crate) fn counted(count: u64, thing: &str) -> String {
+    if count == 1 { format!("1 {thing}") } else { format!("{count} {thing}s") }
+}
+
 /// How long something took, in few words.
 pub(crate) fn duration(ms: u64) -> String {
     match ms {

@@ -12,7 +12,7 @@ use crate::pending::far;
 use crate::render::pen::Pen;
 use crate::render::used::Used;
 use crate::render::wrap::Wrap;
-use crate::render::{Look, cut, duration};
+use crate::render::{Look, counted, cut, duration};
 
 /// How long something takes before its progress is shown, in milliseconds.
 const PATIENCE_MS: u64 = 1000;
@@ -567,11 +567,6 @@ fn folded(text: &str, width: usize) -> Vec<String> {
     wrap.push(text, Some(width), &mut out);
     wrap.flush(Some(width), &mut out);
     out.lines().map(str::to_owned).collect()
-}
-
-/// A number of things.
-fn counted(count: u64, thing: &str) -> String {
-    if count == 1 { format!("1 {thing}") } else { format!("{count} {thing}s") }
 }
 
 #[cfg(test)]

@@ -3,8 +3,7 @@
 //! Podman answers to Docker's words but for two: containers and images are made in its own, which say more.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::Path;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -12,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::error::{ApiError, EngineError};
-use super::http::{self, Answer, Body, Heard, HttpError};
+use super::http::{Answer, Body, Heard, Line};
 use super::kind::EngineKind;
 use super::pull::Pull;
 
@@ -35,11 +34,9 @@ pub(crate) const LABEL: &str = "dev.fluffy.instance";
 #[derive(Debug)]
 pub(crate) struct Api {
     kind: EngineKind,
-    socket: PathBuf,
+    line: Line,
     /// What paths begin with.
     prefix: String,
-    /// Whether the last answer did not come in time.
-    stalled: AtomicBool,
 }
 
 /// What an engine is.
@@ -70,12 +67,7 @@ pub(crate) struct ContainerState {
 impl Api {
     /// Greets whoever listens there. It has to be this engine, of a version whose words are known.
     pub(crate) fn greet(kind: EngineKind, socket: &Path) -> Result<(Self, About), EngineError> {
-        let mut api = Self {
-            kind,
-            socket: socket.to_owned(),
-            prefix: String::new(),
-            stalled: AtomicBool::new(false),
-        };
+        let mut api = Self { kind, line: Line::to(socket), prefix: String::new() };
         let doing = "be used";
         let pong =
             api.ask(("GET", "/_ping"), Body::Nothing, GREETING).map_err(api.cannot(doing))?;
@@ -146,9 +138,9 @@ impl Api {
         self.kind
     }
 
-    /// Where it listens.
-    pub(super) fn socket(&self) -> &Path {
-        &self.socket
+    /// The way to it.
+    pub(super) fn line(&self) -> &Line {
+        &self.line
     }
 
     /// What was to be done, for an error.
@@ -358,14 +350,7 @@ impl Api {
             Some(rest) => format!("/v{}.0.0/libpod/{rest}", PODMAN.0),
             None => format!("{}{path}", self.prefix),
         };
-        // Whoever was waited for in vain is not waited for as long again: taking away what is left takes several calls.
-        let patience = match self.stalled.load(Ordering::Relaxed) {
-            true => patience.min(GREETING),
-            false => patience,
-        };
-        let answer = http::call_and_hear(&self.socket, (method, &target), body, patience, heard);
-        self.stalled.store(matches!(answer, Err(HttpError::Slow(_))), Ordering::Relaxed);
-        let answer = answer?;
+        let answer = self.line.call_and_hear((method, &target), body, patience, heard)?;
         match answer.status {
             200..=299 | 304 => Ok(answer),
             status => Err(ApiError::Refused { status, message: message(&answer.body) }),

@@ -35,7 +35,7 @@ use crate::template::Template;
 use super::api::{self, Api, LABEL, PULL};
 use super::error::{SLOW, UNREACHED};
 use super::hold::has_ended;
-use super::http::{self, Answer, Body, HttpError};
+use super::http::{Answer, Body, HttpError};
 use super::image::{ImageName, REPOSITORY};
 use super::kind::EngineKind;
 use super::plan::{Access, What};
@@ -226,9 +226,9 @@ impl Gate {
                     passing.hand_on(piece);
                 }
             };
-            http::call_and_hear(self.api.socket(), asked, sent, PULL, heard)
+            self.api.line().call_and_hear(asked, sent, PULL, heard)
         } else {
-            http::call(self.api.socket(), asked, sent, ANSWERING)
+            self.api.line().call(asked, sent, ANSWERING)
         };
         answer.map_err(unanswered)
     }
@@ -240,7 +240,7 @@ impl Gate {
         labels: impl Fn(&Value) -> Option<&Value>,
     ) -> Result<(), (u16, String)> {
         let asked = ("GET", path);
-        let answer = http::call(self.api.socket(), asked, Body::Nothing, ASKING);
+        let answer = self.api.line().call(asked, Body::Nothing, ASKING);
         let answer = answer.map_err(unanswered)?;
         if answer.status == 404 {
             // What is not there is nobody's, and that is said as the engine would.

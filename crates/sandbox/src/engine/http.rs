@@ -6,7 +6,10 @@
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+use super::error::SLOW;
 
 /// Bytes of a head.
 const HEAD: usize = 64 << 10;
@@ -14,6 +17,9 @@ const HEAD: usize = 64 << 10;
 const HEADERS: usize = 64;
 /// Bytes of a body: lists of containers and descriptions of one are far below.
 const BODY: usize = 16 << 20;
+
+/// How long an engine is waited for that was waited for in vain before.
+const AGAIN: Duration = Duration::from_secs(10);
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -67,18 +73,54 @@ struct Head {
 /// Is told the status of an answer, and each piece of its body as it comes.
 pub(crate) type Heard<'a> = dyn FnMut(u16, &[u8]) + 'a;
 
-/// Sends a request and reads the whole answer.
-pub(crate) fn call(
-    socket: &Path,
-    asked: (&str, &str),
-    body: Body<'_>,
-    patience: Duration,
-) -> Result<Answer, HttpError> {
-    call_and_hear(socket, asked, body, patience, &mut |_, _| ())
+/// The way to whoever listens at a socket.
+#[derive(Debug)]
+pub(crate) struct Line {
+    socket: PathBuf,
+    /// Whether the last answer did not come in time.
+    stalled: AtomicBool,
 }
 
-/// The same, for an answer that takes its time: what comes is told while it comes.
-pub(crate) fn call_and_hear(
+impl Line {
+    pub(crate) fn to(socket: &Path) -> Self {
+        Self { socket: socket.to_owned(), stalled: AtomicBool::new(false) }
+    }
+
+    /// Sends a request and reads the whole answer.
+    pub(crate) fn call(
+        &self,
+        asked: (&str, &str),
+        body: Body<'_>,
+        patience: Duration,
+    ) -> Result<Answer, HttpError> {
+        self.call_and_hear(asked, body, patience, &mut |_, _| ())
+    }
+
+    /// The same, for an answer that takes its time: what comes is told while it comes.
+    ///
+    /// Whoever was waited for in vain is not waited for as long again: taking away what is left takes several calls.
+    pub(crate) fn call_and_hear(
+        &self,
+        asked: (&str, &str),
+        body: Body<'_>,
+        patience: Duration,
+        heard: &mut Heard<'_>,
+    ) -> Result<Answer, HttpError> {
+        let patience = match self.stalled.load(Ordering::Relaxed) {
+            true => patience.min(AGAIN),
+            false => patience,
+        };
+        let answer = call(&self.socket, asked, body, patience, heard);
+        let stalled = match &answer {
+            Ok(answer) => answer.status == SLOW,
+            Err(error) => matches!(error, HttpError::Slow(_)),
+        };
+        self.stalled.store(stalled, Ordering::Relaxed);
+        answer
+    }
+}
+
+fn call(
     socket: &Path,
     (method, target): (&str, &str),
     body: Body<'_>,
@@ -328,7 +370,7 @@ mod tests {
             String::from_utf8_lossy(asked.get(..read).unwrap()).into_owned()
         });
         let patience = if held { Duration::from_millis(50) } else { Duration::from_secs(60) };
-        let answer = call(&socket, ("GET", "/info"), Body::Nothing, patience);
+        let answer = Line::to(&socket).call(("GET", "/info"), Body::Nothing, patience);
         assert!(server.join().unwrap().starts_with("GET /info HTTP/1.1\r\nHost: engine\r\n"));
         answer
     }
@@ -376,7 +418,7 @@ mod tests {
     #[test]
     fn where_nobody_listens_that_is_said() {
         let socket = Path::new("/nonexistent/engine.sock");
-        let answer = call(socket, ("GET", "/"), Body::Nothing, Duration::from_secs(1));
+        let answer = Line::to(socket).call(("GET", "/"), Body::Nothing, Duration::from_secs(1));
         assert!(matches!(answer, Err(HttpError::Connect { .. })), "{answer:?}");
     }
 }

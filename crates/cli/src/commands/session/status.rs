@@ -1,7 +1,7 @@
 //! `fluffy session status`, `tasks` and `grants`: where a session stands, what of it works in sandboxes, and what a person agreed
 //! to for all of it.
 
-use fluffy_base::{Excerpt, Span};
+use fluffy_base::Excerpt;
 use serde::Serialize;
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use crate::explain::{CliError, DONE};
 use crate::inert::inert;
 use crate::output::{Output, Tone};
 use crate::place::Place;
-use crate::render::Used;
+use crate::render::{Used, counted, duration};
 use crate::status::{Granted, Seat, Status};
 
 /// How much of what somebody wrote stands in one line.
@@ -106,7 +106,7 @@ impl Seat {
     fn line(&self) -> String {
         let Self { template, priority, worked_ms, .. } = self;
         let name = Excerpt::new(&self.name, SHOWN);
-        let worked = Span::from_ms(*worked_ms);
+        let worked = duration(*worked_ms);
         let waits =
             self.waits.as_ref().map_or_else(String::new, |waits| format!(", waits {waits}"));
         format!("{name} in {template}, priority {priority}, worked {worked}{waits}")
@@ -125,14 +125,14 @@ impl Granted {
 }
 
 fn lines(status: &Status) -> Vec<(&'static str, String)> {
-    let turns = status.turns;
+    let turns = counted(status.turns, "turn");
     let under_way = if status.under_way { ", under way" } else { "" };
     let read_only = if status.read_only { ", read-only" } else { "" };
     let (state, mode) = (&status.state, &status.mode);
     let mut lines = vec![
         ("Session", status.session.clone()),
         ("Task", inert(&status.task).into_owned()),
-        ("Stands", format!("{state} in {mode} mode, {turns} turns{read_only}{under_way}")),
+        ("Stands", format!("{state} in {mode} mode, {turns}{read_only}{under_way}")),
     ];
     let usage = status.usage;
     if usage.total() > 0 {

@@ -64,7 +64,7 @@ fn engine_slow_one_that_stalls_in_mid_run_ends_the_task_in_time_and_after_that_t
     own.stall(false).unwrap();
     run.assert_not_done(1);
     let failed = run.all("task.failed")[0].to_string();
-    assert!(failed.contains("no answer within 60 s"), "{failed}");
+    assert!(failed.contains("no answer within"), "{failed}");
     assert!(failed.contains("session resume"), "{failed}");
     worker.resume().assert_done();
     assert_eq!(worker.lab.user.read("sums.js"), worker.lab.language.solution());

@@ -5,6 +5,7 @@ use std::process::Stdio;
 use serde_json::json;
 
 use super::worker::{Worker, eventually};
+use crate::plugin::lab::sdk;
 use crate::program::Answer;
 use crate::task::lab::{Run, call, say};
 
@@ -28,6 +29,21 @@ fn engine_sbx_9_slow_a_task_goes_from_a_failing_test_to_a_commit_in_sandboxes_of
         let verified = worker.run(&["audit", "verify"]);
         assert_eq!(verified.code, 0, "{}{}", verified.out, verified.err);
         images_are_recorded(&worker);
+        worker.leaves_nothing();
+    }
+}
+
+#[test]
+fn engine_sbx_1_a_plugin_answers_from_a_sandbox_of_each_engine() {
+    for worker in Worker::each() {
+        worker.lab.user.write("src/a.py", "# HACK: write it\n");
+        let todo = sdk().join("python/examples/todo");
+        let asked = worker.typing(&["plugin", "install", todo.to_str().unwrap()], "y\n");
+        assert_eq!(asked.code, 0, "{}{}", asked.out, asked.err);
+        let called = worker.run(&["plugin", "call", "todo.find", "--json"]);
+        assert_eq!(called.code, 0, "{}{}", called.out, called.err);
+        let found = &called.json_lines()[0]["output"]["found"][0];
+        assert_eq!((&found["path"], &found["line"]), (&json!("src/a.py"), &json!(1)));
         worker.leaves_nothing();
     }
 }

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::NOBODY;
-use crate::program::Answer;
+use crate::program::{Answer, typing};
 use crate::task::lab::{Lab, Language, Run};
 
 pub(super) struct Worker {
@@ -111,6 +111,21 @@ impl Worker {
 
     pub(super) fn run(&self, args: &[&str]) -> Answer {
         Answer::of(self.command(args).output().unwrap())
+    }
+
+    /// The same at a terminal, at which this is typed.
+    pub(super) fn typing(&self, args: &[&str], typed: &str) -> Answer {
+        let command = self.command(args);
+        if !rustix::process::geteuid().is_root() {
+            return typing(command, typed);
+        }
+        let mut theirs = Command::new("setpriv");
+        let id = NOBODY.to_string();
+        theirs.args(["--reuid", &id, "--regid", &id, "--clear-groups"]);
+        theirs.arg(command.get_program()).args(command.get_args());
+        theirs.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        theirs.current_dir(self.lab.root());
+        typing(theirs, typed)
     }
 
     /// Goes on with the last session.

@@ -1,7 +1,7 @@
 //! Plugins with the real binary: installed by a person, called by people and models, written from templates.
 
 mod examples;
-mod lab;
+pub(crate) mod lab;
 mod session;
 mod templates;
 mod way;
