@@ -1,6 +1,11 @@
 //! What those who wait are told of what is being prepared: news, and not every hundredth.
 
+use std::io::{self, Write as _};
 use std::time::Duration;
+
+use fluffy_base::{Event, Observer};
+
+use crate::inert::inert;
 
 /// How long news are waited for, before whoever waits looks whether it is still wanted.
 pub(crate) const LOOK: Duration = Duration::from_millis(200);
@@ -8,6 +13,18 @@ pub(crate) const LOOK: Duration = Duration::from_millis(200);
 /// How far it is, in words; nothing where that is not known.
 pub(crate) fn far(progress: Option<u8>) -> String {
     progress.map(|hundredths| format!(": {hundredths} %")).unwrap_or_default()
+}
+
+/// Tells whoever waits for something else than a task why it does not begin yet, on the standard error.
+pub(crate) struct Preparing;
+
+impl Observer for Preparing {
+    fn notice(&self, event: Event) {
+        if let Event::SandboxPending { what, progress } = event {
+            // Whoever does not look does not have to.
+            let _unseen = writeln!(io::stderr(), "waiting, {}{}", inert(&what), far(progress));
+        }
+    }
 }
 
 /// What was told last.

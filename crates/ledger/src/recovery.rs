@@ -205,8 +205,16 @@ fn is_unwritten(path: &Path) -> bool {
             matches!(store::schema_problem(&connection), Ok(None))
                 && matches!(store::size(&connection), Ok(0))
         }
-        Err(_) => false,
+        // What would take its making back is there: the file got its log later, and had no entry before.
+        Err(_) => journal_of(path).exists(),
     }
+}
+
+/// Where SQLite keeps what it would take back, in a file that has no log yet.
+fn journal_of(path: &Path) -> PathBuf {
+    let mut journal = path.as_os_str().to_owned();
+    journal.push("-journal");
+    journal.into()
 }
 
 /// Reads the remembered checkpoint.
@@ -406,6 +414,7 @@ fn begin(
     let empty = Checkpoint { origin: origin.clone(), size: 0, root: merkle::empty_root() };
     remember(config, &empty)?;
     let path = config.layout.segment(segment);
+    files::remove(&journal_of(&path))?;
     drop(files::private(&path).map_err(LedgerError::file("make", &path))?);
     let connection = store::open_writer(&path)?;
     store::create_schema(&connection)?;

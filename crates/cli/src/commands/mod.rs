@@ -53,6 +53,7 @@ use crate::environment::Environment;
 use crate::explain::{CliError, DONE, USAGE};
 use crate::interrupt::Stop;
 use crate::output::Output;
+use crate::pending::Preparing;
 use crate::place::Place;
 use crate::policy_source::{PolicyHome, PolicySource};
 use crate::render::Look;
@@ -128,7 +129,7 @@ fn carried_out(
 ) -> Result<End, CliError> {
     let look = Look::of_stderr(environment);
     let reviewer = TaskReviewer::new(said, Box::new(AtTerminal), look);
-    let watched = Watched { observer: &(), reviewer: &reviewer, stop };
+    let watched = Watched { observer: &Preparing, reviewer: &reviewer, stop };
     Follower::new(&Link::new(place, environment), watched).carry_out(submission)
 }
 

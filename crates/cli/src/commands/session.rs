@@ -22,6 +22,7 @@ use crate::environment::Environment;
 use crate::explain::{CliError, DONE};
 use crate::interrupt::Stop;
 use crate::output::Output;
+use crate::pending::Preparing;
 use crate::place::Place;
 use crate::providers::Choice;
 use crate::render::Look;
@@ -101,7 +102,7 @@ pub(crate) fn acted(
 ) -> Result<Vec<u8>, CliError> {
     let look = Look::of_stderr(environment);
     let reviewer = TaskReviewer::new(Said::Nothing, Box::new(AtTerminal), look);
-    let watched = Watched { observer: &(), reviewer: &reviewer, stop };
+    let watched = Watched { observer: &Preparing, reviewer: &reviewer, stop };
     let link = Link::new(place, environment);
     let work = Work::Act { session: id.to_string(), act };
     let surroundings = Surroundings::of(environment);

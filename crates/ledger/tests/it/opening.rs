@@ -357,15 +357,33 @@ fn the_log_of_a_damaged_ledger_is_kept_with_it() {
 
 #[test]
 fn an_interrupted_beginning_is_begun_again_without_a_break() {
-    // Remembered, but no file yet; then a file without a schema; then one without an entry.
+    // Remembered, but no file yet; then a file without a schema; then one without an entry; then one that SQLite was about
+    // to give its log, and would take back first.
     type Step = fn(&std::path::Path);
-    let steps: [Step; 3] = [
+    let steps: [Step; 4] = [
         |_| {},
         |path| fs::write(path, "").unwrap(),
         |path| {
             let source = Place::filled(3);
             source.sql("DELETE FROM entries; VACUUM");
             fs::copy(source.db(), path).unwrap();
+        },
+        |path| {
+            let dir = tempfile::tempdir().unwrap();
+            let at = dir.path().join("a.db");
+            let connection = rusqlite::Connection::open(&at).unwrap();
+            // More than fits into memory, so that the file is changed before the transaction ends.
+            let half = "CREATE TABLE a (b); PRAGMA cache_size = 2; BEGIN; INSERT INTO a VALUES (randomblob(100000));";
+            connection.execute_batch(half).unwrap();
+            let beside =
+                |path: &std::path::Path| PathBuf::from(format!("{}-journal", path.display()));
+            fs::copy(beside(&at), beside(path)).unwrap();
+            fs::copy(&at, path).unwrap();
+            let reader = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
+            let reader = rusqlite::Connection::open_with_flags(path, reader).unwrap();
+            let read = reader
+                .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0));
+            assert!(read.is_err(), "it cannot be read without being taken back");
         },
     ];
     for step in steps {

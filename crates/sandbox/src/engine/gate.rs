@@ -16,7 +16,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use fluffy_base::Digest;
@@ -25,10 +25,10 @@ use rustix::net::sockopt::socket_peercred;
 use rustix::process::{PidfdFlags, pidfd_open};
 use serde_json::{Value, json};
 
-use crate::native::outside;
 use crate::native::seccomp::json::around_a_job;
 use crate::native::spec::Furniture;
 use crate::native::system::System;
+use crate::native::{lock, outside};
 use crate::runtime::{RuntimeError, Swept};
 use crate::template::Template;
 
@@ -82,6 +82,40 @@ pub struct Gate {
     profile: PathBuf,
     /// Who asks.
     kernel: OnceLock<OwnedFd>,
+    calls: Calls,
+}
+
+/// Calls that are under way.
+#[derive(Debug, Default)]
+struct Calls {
+    /// How many; nothing, once no more are taken.
+    under_way: Mutex<Option<usize>>,
+    changed: Condvar,
+}
+
+impl Calls {
+    fn open() -> Self {
+        Self { under_way: Mutex::new(Some(0)), changed: Condvar::new() }
+    }
+
+    /// Whether one more is taken.
+    fn begin(&self) -> bool {
+        lock(&self.under_way).as_mut().map(|count| *count += 1).is_some()
+    }
+
+    fn end(&self) {
+        if let Some(count) = lock(&self.under_way).as_mut() {
+            *count = count.saturating_sub(1);
+        }
+        self.changed.notify_all();
+    }
+
+    /// Waits for their end, so long at most; takes no more then.
+    fn close(&self, patience: Duration) {
+        let some = |count: &mut Option<usize>| count.is_some_and(|count| count > 0);
+        let waited = self.changed.wait_timeout_while(lock(&self.under_way), patience, some);
+        *waited.unwrap_or_else(PoisonError::into_inner).0 = None;
+    }
 }
 
 /// Why a request is not passed on.
@@ -112,15 +146,18 @@ impl Gate {
             .map_err(outside("the profile of system calls cannot be written"))?;
         let (rootless, system) = (about.rootless, shown.collect());
         let kernel = OnceLock::new();
-        Ok(Self { options, api, rootless, system, seccomp, profile, kernel })
+        let calls = Calls::open();
+        Ok(Self { options, api, rootless, system, seccomp, profile, kernel, calls })
     }
 
     /// Waits for the end of whoever asked, for some seconds: one in a container ends a moment after its maker, and is not to
-    /// be left without an answer before.
+    /// be left without an answer before. Then for the end of what the engine is still asked for: a container that it makes
+    /// after a sweep would be nobody's.
     pub fn outlast(&self) {
         if let Some(kernel) = self.kernel.get() {
             let _ended = has_ended(kernel);
         }
+        self.calls.close(ASKING);
     }
 
     /// Takes away what kernels of this state left that are gone.
@@ -138,12 +175,19 @@ impl Gate {
             {
                 let _first = self.kernel.set(handle);
             }
+            if !self.calls.begin() {
+                return;
+            }
             let gate = Arc::clone(self);
             let answering = move || {
                 // Whoever does not wait for the answer does not want it.
                 let _gone = gate.answer(&stream);
+                gate.calls.end();
             };
-            let _refused = std::thread::Builder::new().name("gate".to_owned()).spawn(answering);
+            let thread = std::thread::Builder::new().name("gate".to_owned()).spawn(answering);
+            if thread.is_err() {
+                self.calls.end();
+            }
         }
     }
 

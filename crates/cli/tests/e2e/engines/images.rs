@@ -75,6 +75,19 @@ fn engine_slow_sbx_10_a_task_that_waits_for_its_image_can_be_cancelled() {
 }
 
 #[test]
+fn engine_slow_sbx_10_whoever_waits_for_something_else_than_a_task_is_told_too() {
+    each(|worker, registry| {
+        let mut command = worker.command(&["plugin", "call", "no.such"]);
+        command.env("FLUFFY_SANDBOX_IMAGE", registry.image());
+        let answer = Answer::of(command.output().unwrap());
+        assert_eq!(answer.code, 2, "{}", answer.err);
+        let waiting = format!("waiting, the image `{}` is being fetched: ", registry.image());
+        assert!(answer.err.lines().any(|line| line.starts_with(&waiting)), "{}", answer.err);
+        assert!(answer.err.contains("none is installed"), "{}", answer.err);
+    });
+}
+
+#[test]
 fn engine_slow_sbx_10_an_image_is_built_with_its_progress_and_one_that_is_nowhere_is_an_error() {
     each(|worker, registry| {
         let built = |image: String| {
