@@ -15,6 +15,11 @@ pub(crate) fn far(progress: Option<u8>) -> String {
     progress.map(|hundredths| format!(": {hundredths} %")).unwrap_or_default()
 }
 
+/// Why whoever waits does, and how far it is.
+pub(crate) fn waiting(what: &str, progress: Option<u8>) -> String {
+    format!("waiting, {what}{}", far(progress))
+}
+
 /// Tells whoever waits for something else than a task why it does not begin yet, on the standard error.
 pub(crate) struct Preparing;
 
@@ -22,7 +27,7 @@ impl Observer for Preparing {
     fn notice(&self, event: Event) {
         if let Event::SandboxPending { what, progress } = event {
             // Whoever does not look does not have to.
-            let _unseen = writeln!(io::stderr(), "waiting, {}{}", inert(&what), far(progress));
+            let _unseen = writeln!(io::stderr(), "{}", waiting(&inert(&what), progress));
         }
     }
 }

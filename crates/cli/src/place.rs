@@ -189,8 +189,8 @@ impl Place {
     ) -> Result<GateOptions, CliError> {
         let confinement = self.confinement(environment, socket)?;
         let mut shown = l1::shown(&confinement)?;
-        let ours = [self.sessions(), self.forge(), self.plugins()];
-        shown.extend([confinement.project, confinement.program].into_iter().chain(ours));
+        shown.extend([confinement.project, confinement.program]);
+        shown.extend([self.sessions(), self.forge(), self.plugins()]);
         let cache = self.cache()?;
         shown.push(cache.join("tools"));
         let fetched = match self.image(environment)? {

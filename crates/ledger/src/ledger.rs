@@ -533,9 +533,14 @@ impl Shared {
 
 /// The write-ahead log of a database.
 pub(crate) fn wal_of(path: &Path) -> PathBuf {
-    let mut wal = path.as_os_str().to_owned();
-    wal.push("-wal");
-    wal.into()
+    beside(path, "-wal")
+}
+
+/// A file of SQLite's that belongs to a database.
+pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
 }
 
 /// A panic while the lock was held leaves values that are still whole: every update is one step.

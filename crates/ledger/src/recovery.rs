@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::checkpoint::{Checkpoint, SignedCheckpoint};
 use crate::files::{self, Durability};
 use crate::layout::SNAPSHOTS;
-use crate::ledger::wal_of;
+use crate::ledger::{beside, wal_of};
 use crate::merkle::{self, Frontier};
 use crate::tree::{self, TileError, Tree};
 use crate::verify::{Extent, damage, strays, verify_range};
@@ -212,9 +212,7 @@ fn is_unwritten(path: &Path) -> bool {
 
 /// Where SQLite keeps what it would take back, in a file that has no log yet.
 fn journal_of(path: &Path) -> PathBuf {
-    let mut journal = path.as_os_str().to_owned();
-    journal.push("-journal");
-    journal.into()
+    beside(path, "-journal")
 }
 
 /// Reads the remembered checkpoint.
@@ -545,9 +543,7 @@ fn keep(layout: &Layout, segment: u32) -> Result<PathBuf, LedgerError> {
     }
     files::rename(&from, &to)?;
     // The index of the log belongs to running connections and is made anew from the log.
-    let mut index = from.into_os_string();
-    index.push("-shm");
-    files::remove(Path::new(&index))?;
+    files::remove(&beside(&from, "-shm"))?;
     files::sync_parent(&to)?;
     Ok(to)
 }

@@ -14,7 +14,8 @@ use fluffy_base::SessionId;
 pub(crate) use self::list::{listed, meant};
 pub(crate) use self::status::{granted, told};
 use crate::args::{FurtherArgs, ResumeArgs, SessionCommand};
-use crate::client::{Follower, Link, Watched};
+use crate::client::{Follower, Link};
+use crate::commands::carried_out;
 use crate::commands::run::{Caps, Manner, Stage, said, watched};
 use crate::commands::skill::handed;
 use crate::drive::stored;
@@ -22,11 +23,9 @@ use crate::environment::Environment;
 use crate::explain::{CliError, DONE};
 use crate::interrupt::Stop;
 use crate::output::Output;
-use crate::pending::Preparing;
 use crate::place::Place;
 use crate::providers::Choice;
-use crate::render::Look;
-use crate::review::{AtTerminal, Said, TaskReviewer};
+use crate::review::Said;
 use crate::settings::Settings;
 use crate::wire::{Act, Driver, Handed, Submission, Surroundings, Work};
 
@@ -100,14 +99,10 @@ pub(crate) fn acted(
     act: Act,
     stop: &Stop,
 ) -> Result<Vec<u8>, CliError> {
-    let look = Look::of_stderr(environment);
-    let reviewer = TaskReviewer::new(Said::Nothing, Box::new(AtTerminal), look);
-    let watched = Watched { observer: &Preparing, reviewer: &reviewer, stop };
-    let link = Link::new(place, environment);
     let work = Work::Act { session: id.to_string(), act };
     let surroundings = Surroundings::of(environment);
     let submission = Submission { work, driver: None, handed: Handed::default(), surroundings };
-    Follower::new(&link, watched).carry_out(submission)?.shown()
+    carried_out((place, environment), stop, Said::Nothing, submission)?.shown()
 }
 
 /// Watches what another client drives.

@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::inert::inert;
 use crate::output::Tone;
-use crate::pending::far;
+use crate::pending::waiting;
 use crate::render::pen::Pen;
 use crate::render::used::Used;
 use crate::render::wrap::Wrap;
@@ -241,7 +241,7 @@ impl Scene {
     /// Nothing can run yet, and whoever looks on is told how far it is.
     fn prepares(&mut self, what: &str, progress: Option<u8>) {
         self.pen.settle();
-        self.quiet(&format!("waiting, {what}{}", far(progress)));
+        self.quiet(&waiting(what, progress));
     }
 
     fn restarted(&mut self, attempt: u32) {

@@ -86,7 +86,7 @@ pub struct Gate {
 }
 
 /// Calls that are under way.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Calls {
     /// How many; nothing, once no more are taken.
     under_way: Mutex<Option<usize>>,
