@@ -111,6 +111,7 @@ fn run_gates(tools: &Tools, lab: &Lab, dir: &Path) {
         scratch: &dir.join("scratch"),
         ids: &SystemIds,
         journal: &Forgetting,
+        most: None,
     });
     assert!(judgement.unwrap().passed());
 }

@@ -187,6 +187,7 @@ fn judged(
         scratch: order.scratch,
         ids: order.ids,
         journal: order.journal,
+        most: None,
     })
 }
 

@@ -19,7 +19,7 @@ mod tool;
 
 use std::path::Path;
 
-use fluffy_base::{Digest, IdSource, ProjectPath};
+use fluffy_base::{Digest, IdSource, ProjectPath, Span};
 use fluffy_kernel::{Journal, Lab, LabError};
 use serde::Serialize;
 
@@ -54,6 +54,8 @@ pub struct Inspected<'a> {
     pub ids: &'a dyn IdSource,
     /// What remembers the sandboxes.
     pub journal: &'a (dyn Journal + Sync),
+    /// No program runs longer than this, whatever its profile gives it.
+    pub most: Option<Span>,
 }
 
 /// What the gates said.

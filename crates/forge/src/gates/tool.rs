@@ -136,8 +136,9 @@ impl Outlook<'_> {
             }
             Report::Tagged => errand.stdin = key.bytes().to_vec(),
         }
+        let time = Span::from_ms(check.seconds.saturating_mul(1_000));
         errand.limits = Limits {
-            duration: Some(Span::from_ms(check.seconds.saturating_mul(1_000))),
+            duration: Some(self.subject.most.map_or(time, |most| most.min(time))),
             processes: 32,
             captured: ByteSize::from_bytes(4 * MIB),
             disk: ByteSize::from_bytes(256 * MIB),

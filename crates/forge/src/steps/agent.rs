@@ -85,8 +85,8 @@ impl Coder for AgentCoder {
     fn code(&self, packet: &str, copy: &Path, log: &mut dyn Write) -> Result<Left, CoderError> {
         let failed = |error: StepError| CoderError::Failed(fluffy_kernel::causes(&error));
         let AgentOptions { provider, caps, time, stopped } = &self.options;
-        self.bench.lay(copy).map_err(failed)?;
         let until_ms = self.bench.now_ms().saturating_add(time.ms());
+        self.bench.lay(copy, until_ms).map_err(failed)?;
         let building = Building::new(&self.bench, &self.kernel, stopped, until_ms);
         let agent = Agent {
             bench: &building,

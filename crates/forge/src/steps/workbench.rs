@@ -11,7 +11,7 @@ use std::io::Read as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use fluffy_base::{Json, ProjectPath};
+use fluffy_base::{Json, ProjectPath, Span};
 use fluffy_kernel::{
     Blobs, Clerk, Effect, Isolation, Left, LeftFile, Shape, Staged, Stored, Tool, ToolError,
     ToolSpec, Tree, View, Views, reading_tools,
@@ -52,6 +52,8 @@ struct Laid {
     tree: Arc<Tree>,
     blobs: Arc<Blobs>,
     written: BTreeMap<ProjectPath, Stored>,
+    /// When the work has to be over.
+    until_ms: u64,
     /// What the model said when it was done.
     done: Option<String>,
 }
@@ -106,12 +108,13 @@ impl Workbench {
         self.steps.fresh()
     }
 
-    /// Lays a copy out.
-    pub(super) fn lay(&self, copy: &Path) -> Result<(), StepError> {
+    /// Lays a copy out, to be worked on until then.
+    pub(super) fn lay(&self, copy: &Path, until_ms: u64) -> Result<(), StepError> {
         let tree = Arc::new(Tree::open(copy).map_err(StepError::Project)?);
         // Beside the copy, where everything goes with the build.
         let blobs = Arc::new(Blobs::open(&copy.with_file_name("written")).map_err(unusable)?);
-        *self.laid() = Some(Laid { tree, blobs, written: BTreeMap::new(), done: None });
+        let written = BTreeMap::new();
+        *self.laid() = Some(Laid { tree, blobs, written, until_ms, done: None });
         Ok(())
     }
 
@@ -185,6 +188,7 @@ impl Workbench {
             scratch: &options.dir.join("gates"),
             ids: &*options.ids,
             journal: &Told(clerk),
+            most: Some(self.left()),
         });
         let judgement = judgement.map_err(|error| failed(&error))?;
         let gates: Vec<_> = judgement.gates.iter().map(told).collect();
@@ -205,6 +209,12 @@ impl Workbench {
         let laid = self.laid();
         let written = laid.as_ref().map(|laid| laid.written.keys().cloned().collect());
         Ok((files, written.unwrap_or_default()))
+    }
+
+    /// How much of the work's time is left; a look that is begun at its very end has a moment and finds itself late.
+    fn left(&self) -> Span {
+        let until_ms = self.laid().as_ref().map_or(0, |laid| laid.until_ms);
+        Span::from_ms(until_ms.saturating_sub(self.now_ms()).max(1))
     }
 
     fn laid(&self) -> MutexGuard<'_, Option<Laid>> {

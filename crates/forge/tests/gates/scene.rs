@@ -118,6 +118,7 @@ impl Scene {
             scratch: &self.scratch(),
             ids: &SystemIds,
             journal: &self.journal,
+            most: None,
         })
     }
 

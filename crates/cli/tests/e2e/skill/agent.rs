@@ -131,10 +131,10 @@ fn for_4_a_model_that_never_finishes_or_passes_a_cap_has_built_nothing() {
     assert!(why.contains("the cap of 4 turns"), "{why}");
     let why = failed(&built(&forge, &turns, &["--max-tokens", "2000"]), "BUILD_ERROR");
     assert!(why.contains("the cap of 2000 tokens"), "{why}");
-    // Each look of the gates takes its time, and the build has a second.
-    let files = turn(&[write(SKILL_FILE, SKILL), write(TEST_FILE, TESTS)]);
-    let look = turn(&[run_tests()]);
-    let turns = [files, look.clone(), look.clone(), look, complete()];
+    // Tests without end: the look of the gates is still on when the build's time is over.
+    let endless = format!("{TESTS}\n\ndef test_ends() -> None:\n    while True:\n        pass\n");
+    let files = turn(&[write(SKILL_FILE, SKILL), write(TEST_FILE, &endless)]);
+    let turns = [files, turn(&[run_tests()]), complete()];
     let why = failed(&built(&forge, &turns, &["--timeout", "1s"]), "TIMEOUT");
     assert!(why.contains("longer than it may"), "{why}");
     assert_eq!(forge.standing(), "PROPOSED");
