@@ -47,6 +47,8 @@ const MAX_COURTESY: u32 = 32;
 const MIN_COURTESY: u32 = 2;
 /// A transaction that others keep adding to ends here.
 const MAX_ROWS: usize = 1024;
+/// How often it tries to get at the chain before it sleeps: some microseconds.
+const SPINS: u32 = 500;
 
 /// What is needed to open a ledger.
 pub struct LedgerConfig {
@@ -112,6 +114,8 @@ pub(crate) struct Shared {
     syncer: Mutex<Syncer>,
     /// How many threads are in [`Shared::acknowledge`].
     inside: AtomicU32,
+    /// Entries that have their place in the chain.
+    entered: AtomicU64,
     /// Entries that are in the database.
     committed: AtomicU64,
     /// Entries that survive a power cut.
@@ -176,7 +180,10 @@ impl Ledger {
         let ts_ms = record.ts_ms;
         let place = record.check_size().map(|()| {
             let input = record.input.as_ref().map(Blob::hash);
-            lock(&self.shared.chain).push(record, input)
+            let mut chain = lock(&self.shared.chain);
+            let appended = chain.push(record, input);
+            self.shared.entered.store(chain.size(), Ordering::Release);
+            appended
         });
         Entered { place, durable, ts_ms }
     }
@@ -324,6 +331,7 @@ impl Shared {
             syncing: Group::default(),
             syncer: Mutex::new(Syncer { wal, failed: None }),
             inside: AtomicU32::new(0),
+            entered: AtomicU64::new(size),
             committed: AtomicU64::new(size),
             synced: AtomicU64::new(size),
             oldest_unsynced_ms: AtomicU64::new(u64::MAX),
@@ -381,9 +389,10 @@ impl Shared {
         self.syncing.join(
             || self.synced.load(Ordering::Acquire) > seq,
             || {
-                let mut rows = 0;
+                let (mut rows, mut taken) = (0, 0);
                 self.commit_with(seq, || {
-                    let more = if rows < MAX_ROWS { self.late_rows() } else { Vec::new() };
+                    let more =
+                        if rows < MAX_ROWS { self.late_rows(&mut taken) } else { Vec::new() };
                     rows += more.len();
                     more
                 })?;
@@ -392,16 +401,19 @@ impl Shared {
         )
     }
 
-    /// What others have entered, after a moment for those who are about to. Whoever is alone waits for
-    /// nobody.
-    fn late_rows(&self) -> Vec<NewRow> {
+    /// What others have entered after the first `taken`, after a moment for those who are about to.
+    /// Whoever is alone waits for nobody.
+    fn late_rows(&self, taken: &mut u64) -> Vec<NewRow> {
         let mut looked = 0;
         loop {
             let inside = u64::from(self.inside.load(Ordering::Relaxed));
-            let (rows, size) = {
-                let mut chain = lock(&self.chain);
-                (chain.take_pending(), chain.size())
-            };
+            let mut size = self.entered.load(Ordering::Acquire);
+            let mut rows = Vec::new();
+            if size > *taken {
+                let mut chain = self.chain_soon();
+                (rows, size) = (chain.take_pending(), chain.size());
+                *taken = size;
+            }
             // Those inside whose entries are durable were served, and have only to be given a processor.
             let waiting = size.saturating_sub(self.synced.load(Ordering::Acquire));
             let patience = match inside {
@@ -415,6 +427,18 @@ impl Shared {
             std::thread::yield_now();
             looked += 1;
         }
+    }
+
+    /// The chain, for one whom all others wait for: it is held for the time of a few hashes, and
+    /// going to sleep for that costs ten times as much.
+    fn chain_soon(&self) -> MutexGuard<'_, Chain> {
+        for _ in 0..SPINS {
+            if let Ok(chain) = self.chain.try_lock() {
+                return chain;
+            }
+            std::hint::spin_loop();
+        }
+        lock(&self.chain)
     }
 
     /// Makes everything durable that is written.
