@@ -1,5 +1,5 @@
 //! What a durable entry costs, beside one `fdatasync`; and what 32 threads that wait for theirs reach,
-//! beside batches of one thread.
+//! beside batches of one thread and beside the plainest thing that could be written for it.
 //!
 //! `cargo bench --package fluffy-ledger --bench durable`
 //!
@@ -15,8 +15,8 @@ mod fixture;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Barrier, Condvar, Mutex};
 use std::time::Instant;
 
 use fixture::{BODY, bare, filled, insert, record};
@@ -81,16 +81,23 @@ fn one_waiter() {
 }
 
 fn many_waiters() {
-    const TURN: u64 = 100 * WAITERS;
+    const TURN: u64 = 400 * WAITERS;
     let dir = TempDir::new().unwrap();
     let full = bare(dir.path(), "FULL");
+    let plain_dir = TempDir::new().unwrap();
+    let plain = Plain::new(bare(plain_dir.path(), "FULL"));
     let (_dirs, ledgers): (Vec<_>, Vec<_>) = [settled(), settled()].into_iter().unzip();
     let [in_batches, by_waiters] = ledgers.as_slice() else { return };
     let mut seq = 0;
-    let crowd = Crowd::default();
+    let (crowd, plain_crowd) = (Crowd::default(), Crowd::default());
     std::thread::scope(|scope| {
         for _ in 0..WAITERS {
-            scope.spawn(|| crowd.wait_for_turns(by_waiters));
+            scope.spawn(|| {
+                crowd.wait_for_turns(|| {
+                    by_waiters.append(record(Decision::Deny)).unwrap();
+                });
+            });
+            scope.spawn(|| plain_crowd.wait_for_turns(|| plain.append()));
         }
         let mut contenders = [
             contender("ledger, one thread, 32 entries a sync", TURN, || batches(in_batches, TURN)),
@@ -98,11 +105,63 @@ fn many_waiters() {
             contender("bare: SQLite, 32 inserts a FULL commit", TURN, || {
                 bare_batches(&full, TURN, &mut seq);
             }),
+            contender("bare: SQLite, 32 threads, one commits for all", TURN, || {
+                plain_crowd.turn(TURN);
+            }),
         ];
-        compete(&mut contenders, 30);
+        compete(&mut contenders, 15);
         report(&contenders);
         crowd.leave();
+        plain_crowd.leave();
     });
+}
+
+/// Group commit as one would write it first: a lock, a condition, and whoever finds nobody at work
+/// inserts for all.
+struct Plain {
+    line: Mutex<Line>,
+    ended: Condvar,
+    connection: Mutex<Connection>,
+}
+
+#[derive(Default)]
+struct Line {
+    entered: u64,
+    durable: u64,
+    is_busy: bool,
+}
+
+impl Plain {
+    fn new(connection: Connection) -> Self {
+        let (line, ended) = (Mutex::default(), Condvar::default());
+        Self { line, ended, connection: Mutex::new(connection) }
+    }
+
+    fn append(&self) {
+        let mut line = self.line.lock().unwrap();
+        line.entered += 1;
+        let own = line.entered;
+        while line.durable < own {
+            if line.is_busy {
+                line = self.ended.wait(line).unwrap();
+                continue;
+            }
+            line.is_busy = true;
+            let (first, last) = (line.durable + 1, line.entered);
+            drop(line);
+            self.commit(first, last);
+            line = self.line.lock().unwrap();
+            (line.durable, line.is_busy) = (last, false);
+            self.ended.notify_all();
+        }
+    }
+
+    fn commit(&self, first: u64, last: u64) {
+        let connection = self.connection.lock().unwrap();
+        connection.execute_batch("BEGIN").unwrap();
+        (first..=last).for_each(|seq| insert(&connection, seq, &BODY));
+        connection.execute_batch("COMMIT").unwrap();
+    }
 }
 
 /// Threads that are there all the time: making them is not what is measured.
@@ -135,14 +194,14 @@ impl Crowd {
         self.begin.wait();
     }
 
-    fn wait_for_turns(&self, ledger: &Ledger) {
+    fn wait_for_turns(&self, act: impl Fn()) {
         loop {
             self.begin.wait();
             if self.is_over.load(Ordering::SeqCst) {
                 return;
             }
             while self.left.fetch_sub(1, Ordering::Relaxed).cast_signed() > 0 {
-                ledger.append(record(Decision::Deny)).unwrap();
+                act();
             }
             self.end.wait();
         }
