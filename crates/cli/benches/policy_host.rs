@@ -33,7 +33,7 @@ fn host() -> Arc<PolicyHost> {
         env: vec![],
     });
     let native = native.unwrap();
-    PolicyHost::start(Arc::new(native), program, vec![file]).unwrap()
+    PolicyHost::start(Arc::new(native), program, vec![file], Arc::default()).unwrap()
 }
 
 fn request() -> KernelRequest {

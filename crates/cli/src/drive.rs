@@ -87,6 +87,8 @@ pub(crate) fn begin(
     let mut conversation = bench.conversation();
     let agent = agent(&bench, provider, scene, caps, Spent::default());
     let ended = agent.run(&mut conversation, Some(task.text));
+    // Its process ends before the session does, and is recorded.
+    drop(chosen);
     finish(session, scene, ended)
 }
 
@@ -133,6 +135,7 @@ fn go_on(
     let mut conversation = resumed.conversation;
     let agent = agent(&bench, provider, scene, caps, resumed.spent);
     let ended = agent.run(&mut conversation, None);
+    drop(chosen);
     finish(session, scene, ended)
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use fluffy_base::{Digest, ProjectPath};
 use fluffy_kernel::schedule::Scheduler;
-use fluffy_kernel::{Extensions, LoadedExtensions, PolicyHost, RuleFile};
+use fluffy_kernel::{Extensions, LoadedExtensions, PolicyHost, RuleFile, Witness};
 use fluffy_policy::MAX_RULE_BYTES;
 use fluffy_sandbox::RuntimeError;
 
@@ -18,12 +18,18 @@ pub(crate) struct RuleFiles {
     project: PathBuf,
     driver: Option<Driver>,
     scheduler: Arc<Scheduler>,
+    witness: Arc<Witness>,
 }
 
 impl RuleFiles {
     /// The files of the project at `project`, run in sandboxes of this driver.
-    pub(crate) fn new(project: &Path, driver: Option<Driver>, scheduler: Arc<Scheduler>) -> Self {
-        Self { project: project.to_owned(), driver, scheduler }
+    pub(crate) fn new(
+        project: &Path,
+        driver: Option<Driver>,
+        scheduler: Arc<Scheduler>,
+        witness: Arc<Witness>,
+    ) -> Self {
+        Self { project: project.to_owned(), driver, scheduler, witness }
     }
 
     fn read(&self, path: &ProjectPath) -> Result<RuleFile, String> {
@@ -62,7 +68,8 @@ impl Extensions for RuleFiles {
         let digest = Some(Digest::of_parts(&parts));
         let runtime = driver.open().map_err(|error| with_causes(&error))?;
         let runtime = self.scheduler.over(runtime);
-        let host = PolicyHost::start(runtime, driver.program(), files);
+        let witness = Arc::clone(&self.witness);
+        let host = PolicyHost::start(runtime, driver.program(), files, witness);
         let host = host.map_err(|error| with_causes(&error))?;
         Ok(LoadedExtensions { rules: host.rules(), digest })
     }

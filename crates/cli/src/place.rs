@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use fluffy_base::{Digest, IdSource as _, ProjectPath, SystemIds};
+use fluffy_kernel::Witness;
 use fluffy_kernel::schedule::{Limits, MachineMemory, Scheduler, Share};
 use fluffy_ledger::{Layout, LedgerError, SigningKey, load_or_create_key};
 use fluffy_policy::Part;
@@ -43,6 +44,8 @@ pub(crate) struct Place {
     limits: Limits,
     /// Decides which of them do, for everything that this process runs.
     scheduler: OnceLock<Arc<Scheduler>>,
+    /// Sees what becomes of the guests that this process has.
+    witness: Arc<Witness>,
 }
 
 impl Place {
@@ -87,6 +90,7 @@ impl Place {
             engine: None,
             limits: Limits::default(),
             scheduler: OnceLock::new(),
+            witness: Arc::default(),
         }
     }
 
@@ -134,7 +138,17 @@ impl Place {
     pub(crate) fn rule_files(&self) -> RuleFiles {
         let options = self.sandbox_options(None).ok();
         let driver = options.map(|it| Driver::new(it, self.engine.clone(), ImageChoice::Base));
-        RuleFiles::new(&self.project, driver, Arc::clone(self.scheduler()))
+        RuleFiles::new(
+            &self.project,
+            driver,
+            Arc::clone(self.scheduler()),
+            Arc::clone(&self.witness),
+        )
+    }
+
+    /// Sees what becomes of the guests that this process has.
+    pub(crate) fn witness(&self) -> &Arc<Witness> {
+        &self.witness
     }
 
     /// Decides which sandboxes work when.

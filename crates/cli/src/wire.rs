@@ -8,6 +8,7 @@
 mod chat;
 
 use std::ffi::OsString;
+use std::fmt;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -158,6 +159,49 @@ pub(crate) enum Work {
     Plugin(PluginWork),
     /// A turn of a conversation.
     Chat(ChatWork),
+}
+
+/// What is under way, for those who wait for it.
+impl fmt::Display for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Begin { .. } | Self::Resume { .. } | Self::Say { .. } => f.write_str("the task"),
+            Self::Act { session, .. } => write!(f, "session {session}"),
+            Self::Skill(work) => work.fmt(f),
+            Self::Plugin(work) => work.fmt(f),
+            Self::Chat(_) => f.write_str("the conversation"),
+        }
+    }
+}
+
+impl fmt::Display for PluginWork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Install { .. } => f.write_str("installing the plugin"),
+            Self::Remove { name } => write!(f, "removing {name}"),
+            Self::Enable { name } => write!(f, "enabling {name}"),
+            Self::Disable { name, .. } => write!(f, "disabling {name}"),
+            Self::Call { tool, .. } => write!(f, "calling {tool}"),
+        }
+    }
+}
+
+impl fmt::Display for SkillWork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Propose { .. } => f.write_str("proposing the skill"),
+            Self::Build { name, .. } => write!(f, "building {name}"),
+            Self::Install { name } => write!(f, "installing {name}"),
+            Self::Verify { name } => write!(f, "asking the gates about {name}"),
+            Self::Research { name, .. } => write!(f, "looking into {name}"),
+            Self::Promote { name } => write!(f, "promoting {name}"),
+            Self::Revoke { name, .. } => write!(f, "revoking {name}"),
+            Self::Run { name, .. } => write!(f, "running {name}"),
+            Self::Chain { .. } => f.write_str("running the chain"),
+            Self::Replay { execution } => write!(f, "running {execution} again"),
+            Self::Rebuild => f.write_str("reading the ledger"),
+        }
+    }
 }
 
 /// What is to be done about a plugin. Names and values are checked where they are used.

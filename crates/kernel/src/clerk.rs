@@ -1,12 +1,13 @@
 //! What the kernel does for a tool that it runs: it remembers, and it says what the rules make of a file.
 
-use fluffy_base::{Json, KernelRequest, KernelState, ProjectPath};
-use fluffy_ledger::{Appended, Blob, EventType};
+use fluffy_base::{Decision, Json, KernelRequest, KernelState, ProjectPath};
+use fluffy_ledger::{Appended, Blob, Entered, EventType, Record};
 use fluffy_policy::{Facts, Layer, Subject, Verdict, fold, shape_of};
 use serde_json::Value;
 
 use crate::door::Held;
 use crate::narrate::bounded;
+use crate::witness::Told;
 use crate::{Kernel, KernelError, ToolError};
 
 /// The longest text of a note's metadata.
@@ -150,7 +151,39 @@ impl Kernel {
 
     /// Enters a note, also after a halt, and waits for the disk without holding the door.
     pub(crate) fn settle_note(&self, door: Held<'_>, note: Note) -> Result<Appended, KernelError> {
-        let mut record = self.event(&door, note.event, &bounded(&note.intent, MAX_NOTE));
+        self.enter_told(&door)?;
+        let record = self.noted(&door, note)?;
+        self.settle_event(door, record)
+    }
+
+    /// Enters what the witness was told, and waits for the disk without holding the door.
+    pub(crate) fn catch_up(&self) -> Result<(), KernelError> {
+        let door = self.door.hold();
+        let entered = self.enter_told(&door)?;
+        drop(door);
+        entered.into_iter().try_for_each(|entered| Ok(self.ledger.settle(entered).map(drop)?))
+    }
+
+    /// Enters what the witness was told, each under its own time.
+    pub(crate) fn enter_told(&self, door: &Held<'_>) -> Result<Vec<Entered>, KernelError> {
+        let told = self.witness.take().into_iter();
+        told.map(|Told { ts_ms, note, refused }| {
+            let mut record = self.noted(door, note)?;
+            record.ts_ms = ts_ms;
+            if let Some(why) = refused {
+                if record.decision == Decision::Allow {
+                    record.decision = Decision::Deny;
+                }
+                record.detail.deny_reason = Some(why.clone());
+                record.error = Some(why);
+            }
+            Ok(self.ledger.enter(record))
+        })
+        .collect()
+    }
+
+    fn noted(&self, door: &Held<'_>, note: Note) -> Result<Record, KernelError> {
+        let mut record = self.event(door, note.event, &bounded(&note.intent, MAX_NOTE));
         if let Some(request) = note.request_id {
             record.request_id = request;
         }
@@ -162,6 +195,6 @@ impl Kernel {
             let salt = self.ids.fresh().ok_or(KernelError::NoRandomness)?;
             record.input = Some(Blob::new(salt, content.to_string().as_bytes()));
         }
-        self.settle_event(door, record)
+        Ok(record)
     }
 }

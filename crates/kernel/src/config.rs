@@ -9,7 +9,7 @@ use fluffy_base::{
 use fluffy_ledger::{Layout, RetentionOptions, SigningKey};
 use fluffy_policy::{Part, PolicyFile, Rule};
 
-use crate::{Extensions, NoExtensions, Registry, Reviewer, SessionStart, Strict, Variant};
+use crate::{Extensions, NoExtensions, Registry, Reviewer, SessionStart, Strict, Variant, Witness};
 
 /// What a kernel is made of.
 pub struct KernelConfig {
@@ -45,6 +45,8 @@ pub struct KernelConfig {
     pub sessions: Option<PathBuf>,
     /// Which session it boots into.
     pub session: SessionStart,
+    /// Who sees what becomes of guests; the kernel writes it down.
+    pub witness: Arc<Witness>,
     /// A name for a new ledger's kernel; a fresh one otherwise.
     pub kernel_id: Option<KernelId>,
 }
@@ -69,6 +71,7 @@ impl KernelConfig {
             ids: Arc::new(SystemIds),
             sessions: None,
             session: SessionStart::default(),
+            witness: Arc::default(),
             kernel_id: None,
         }
     }

@@ -5,12 +5,17 @@
 
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fluffy_base::FrameDecoder;
-use fluffy_sandbox::{Config, Input, Job, Output, Runtime, RuntimeError, Sandbox, Watcher};
+use fluffy_base::{Excerpt, FrameDecoder};
+use fluffy_sandbox::{Config, Input, Job, Output, Runtime, RuntimeError, Sandbox, State};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::kernel::causes;
+use crate::witness::Telling;
+use crate::workshop::Life;
 
 /// How much is read at a time.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -18,6 +23,8 @@ const BUFFER_BYTES: usize = 64 << 10;
 /// A process in a sandbox that speaks frames.
 pub struct Guest {
     sandbox: Arc<dyn Sandbox>,
+    /// Who is told of its end, unless somebody else tells it.
+    telling: Option<Telling>,
     to: PipeWriter,
     from: PipeReader,
     decoder: FrameDecoder,
@@ -41,6 +48,9 @@ pub enum GuestError {
     /// There is no way to speak to it.
     #[error("it cannot be given pipes")]
     Pipes(#[source] io::Error),
+    /// Nobody would remember it.
+    #[error("it cannot be recorded, and is not started: {0}")]
+    Untold(String),
 }
 
 /// Why speaking with a guest came to nothing.
@@ -59,24 +69,60 @@ pub enum GuestFailure {
 
 impl Guest {
     /// Starts a job in a sandbox, its standard input and output being the pipes. Its frames have at most so many
-    /// bytes.
+    /// bytes. The witness is told before it starts; what cannot be told does not run.
     pub fn start(
         runtime: &dyn Runtime,
         config: Config,
         mut job: Job,
         frame_bytes: usize,
-        watcher: Arc<dyn Watcher>,
+        telling: Telling,
     ) -> Result<Self, GuestError> {
         let ends = Ends::of(&mut job).map_err(GuestError::Pipes)?;
-        let sandbox = runtime.create(config, job)?;
-        sandbox.start(watcher)?;
-        Ok(Self::started(sandbox.into(), ends, frame_bytes))
+        let begun = Self::begin(runtime, config, job, &telling);
+        let sandbox = begun.inspect_err(|error| {
+            // It fails in any case, and whoever wanted it says so.
+            let _told = telling.life(Life::Failed { why: &causes(error) });
+        })?;
+        let mut guest = Self::started(sandbox, ends, frame_bytes);
+        guest.telling = Some(telling);
+        Ok(guest)
+    }
+
+    fn begin(
+        runtime: &dyn Runtime,
+        config: Config,
+        job: Job,
+        telling: &Telling,
+    ) -> Result<Arc<dyn Sandbox>, GuestError> {
+        let words = job.args.first().map(|arg| arg.to_string_lossy());
+        let name = Path::new(&job.program).file_name().map(|name| name.to_string_lossy());
+        let words = name.into_iter().chain(words).collect::<Vec<_>>().join(" ");
+        let program = Excerpt::new(&words, 100).to_string();
+        let sandbox: Arc<dyn Sandbox> = runtime.create(config, job)?.into();
+        let of = runtime.made_of()?;
+        let made = Life::Made { id: sandbox.id(), program: &program, of: of.as_ref() };
+        telling.life(made).map_err(GuestError::Untold)?;
+        let traffic = telling.traffic();
+        traffic.is_of(&sandbox);
+        sandbox.start(Arc::new(traffic))?;
+        Ok(sandbox)
+    }
+
+    /// How it came to its end, or that it is let go.
+    fn end(&self) -> String {
+        match self.sandbox.inspect().state {
+            State::Creating | State::Running | State::Stopping => "it was let go".to_owned(),
+            State::Failed | State::Cleanup | State::Destroyed => match self.sandbox.wait() {
+                Ok(outcome) => outcome.end.to_string(),
+                Err(error) => causes(&error),
+            },
+        }
     }
 
     /// The guest that a job with these pipes has become.
     pub(crate) fn started(sandbox: Arc<dyn Sandbox>, ends: Ends, frame_bytes: usize) -> Self {
         let (Ends { to, from }, decoder) = (ends, FrameDecoder::new(frame_bytes));
-        Self { sandbox, to, from, decoder, arrived: Vec::new(), read: 0 }
+        Self { sandbox, telling: None, to, from, decoder, arrived: Vec::new(), read: 0 }
     }
 
     /// The number of the sandbox's first process, while there is one.
@@ -191,7 +237,12 @@ impl Ends {
 
 impl Drop for Guest {
     fn drop(&mut self) {
+        let told = self.telling.take().map(|telling| (telling, self.end()));
         self.sandbox.remove();
+        if let Some((telling, end)) = told {
+            // It is gone whether or not that can be recorded.
+            let _told = telling.life(Life::Gone { id: self.sandbox.id(), end: &end });
+        }
     }
 }
 

@@ -29,7 +29,7 @@ use crate::validation::normalise;
 use crate::walk::Walk;
 use crate::{
     CallContext, Effect, Extensions, KernelConfig, KernelError, Registry, Reviewer, SessionStart,
-    Variant,
+    Variant, Witness,
 };
 
 /// The longest reason for a halt that is recorded, in characters.
@@ -54,6 +54,7 @@ pub struct Kernel {
     pub(crate) clock: Arc<dyn Clock>,
     waiter: Arc<dyn Waiter>,
     pub(crate) ids: Arc<dyn IdSource>,
+    pub(crate) witness: Arc<Witness>,
     pub(crate) door: Door,
 }
 
@@ -146,9 +147,11 @@ impl Kernel {
             clock: config.clock,
             waiter: config.waiter,
             ids: config.ids,
+            witness: config.witness,
             door: Door::booting(),
         };
         kernel.start(halted)?;
+        kernel.catch_up()?;
         if let Some(session) = lifted {
             kernel.record_new_session(&session)?;
         }
@@ -255,6 +258,12 @@ impl Kernel {
         Ok(self.ledger.evidence(self.clock.now_ms())?)
     }
 
+    /// Ends a kernel that others may know of in order. Who still uses it at this moment ends it.
+    pub fn end_shared(kernel: Arc<Self>) -> Result<(), KernelError> {
+        kernel.witness.leave();
+        Arc::into_inner(kernel).map_or(Ok(()), Self::close)
+    }
+
     /// Ends in order: the end is recorded, the ledger signed and closed.
     pub fn close(mut self) -> Result<(), KernelError> {
         self.end()?;
@@ -291,10 +300,14 @@ impl Kernel {
     }
 
     fn end(&self) -> Result<(), KernelError> {
+        // What its rules run in ends before it, and is entered.
+        self.policy.retire();
         let mut door = self.door.hold();
         if !door.close() {
             return Ok(());
         }
+        self.tell_expired(self.clock.now_ms());
+        self.enter_told(&door)?;
         let record = self.event(&door, EventType::KernelShutdown, "the kernel ends");
         self.settle_event(door, record).map(drop)
     }
@@ -520,6 +533,7 @@ impl Kernel {
             Some(reason) => answer.overtaken(reason, record.detail.event),
             None => answer,
         };
+        self.enter_told(door)?;
         let walked = door.end(walk)?;
         record.ts_ms = self.clock.now_ms();
         record.decision = answer.decision;

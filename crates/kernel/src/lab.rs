@@ -28,8 +28,9 @@ use fluffy_sandbox::{
 pub use self::conversation::{Conversation, Folders, Talk};
 pub(crate) use self::keeping::Kept;
 pub use self::sight::hidden_in;
+use crate::witness::Traffic;
 use crate::workshop::NotTaken;
-use crate::{Journal, Ran, SightError, Workshop, WorkshopError, WorkshopOptions};
+use crate::{Journal, Ran, SightError, Witness, Workshop, WorkshopError, WorkshopOptions};
 
 /// The most requests to the proxy that are told of one errand.
 const MAX_ASKED: usize = 1_000;
@@ -50,6 +51,7 @@ const MAX_TIME: Span = Span::from_ms(60 * 60 * 1000);
 pub struct Lab {
     workshop: Workshop,
     upstream: Option<Arc<Upstream>>,
+    witness: Arc<Witness>,
 }
 
 /// One job in a sandbox of its own.
@@ -223,7 +225,14 @@ impl Errands {
 impl Lab {
     /// A lab. The project of the options is not shown to errands.
     pub fn new(options: WorkshopOptions) -> Self {
-        Self { workshop: Workshop::new(options), upstream: None }
+        Self { workshop: Workshop::new(options), upstream: None, witness: Arc::default() }
+    }
+
+    /// The same with somebody who remembers what its errands ask of the network.
+    #[must_use]
+    pub fn seen_by(mut self, witness: Arc<Witness>) -> Self {
+        self.witness = witness;
+        self
     }
 
     /// The same behind the proxy that the person has to use.
@@ -246,9 +255,9 @@ impl Lab {
         let job = errand.job();
         let unseen = std::mem::take(&mut errand.unseen);
         let config = self.config(errand, volume.clone())?;
-        let heard = Arc::new(Heard::default());
-        let watcher = Arc::<Heard>::clone(&heard);
-        let ran = self.carry_out(config, volume, job, journal, |sandbox| sandbox.run(watcher))?;
+        let heard = self.hearing();
+        let drive = |sandbox: &Arc<dyn Sandbox>| sandbox.run(heard.of(sandbox));
+        let ran = self.carry_out(config, volume, job, journal, drive)?;
         let kept = ran.volume.as_ref().filter(|_| keeps == Keeps::Overlay);
         let left = kept.map(|volume| left(volume, &unseen));
         Ok(Errands::of(ran, left, &heard))
@@ -267,6 +276,12 @@ impl Lab {
             journal.record(life.note()).map(drop).map_err(|error| error.0)
         };
         self.workshop.carry_out_by(config, volume, job, &tell, drive)
+    }
+
+    /// Somebody who hears what one sandbox asks of the network.
+    fn hearing(&self) -> Arc<Heard> {
+        let traffic = Traffic::new(Arc::clone(&self.witness));
+        Arc::new(Heard { asked: Mutex::default(), traffic })
     }
 
     /// Ends every errand at once, and runs none any more.
@@ -311,18 +326,27 @@ impl Lab {
     }
 }
 
-/// Hears what the proxy is asked.
-#[derive(Default)]
-struct Heard(Mutex<Vec<Asked>>);
+/// Hears what the proxy is asked, and has it remembered.
+struct Heard {
+    asked: Mutex<Vec<Asked>>,
+    traffic: Traffic,
+}
 
 impl Heard {
+    /// The same as a watcher of this sandbox.
+    fn of(self: &Arc<Self>, sandbox: &Arc<dyn Sandbox>) -> Arc<dyn Watcher> {
+        self.traffic.is_of(sandbox);
+        Arc::<Self>::clone(self)
+    }
+
     fn asked(&self) -> std::sync::MutexGuard<'_, Vec<Asked>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Watcher for Heard {
     fn proxied(&self, record: &Record) {
+        self.traffic.proxied(record);
         let refused = match record.decision {
             Decision::Passed => None,
             Decision::Refused(why) => Some(why.to_string()),

@@ -55,6 +55,7 @@ mod tools;
 mod validation;
 mod variant;
 mod walk;
+mod witness;
 mod workshop;
 
 pub use fluffy_ledger::{
@@ -120,6 +121,7 @@ pub use tools::{FsExists, FsList, FsRead, SearchGlob, SearchGrep, Views, reading
 pub use variant::{
     Ambiguity, DualChannel, EvidenceFirst, Permissive, Strict, Variant, variant_named,
 };
+pub use witness::{Telling, Told, Witness};
 // What an errand is bounded by and how it ends, for those who may not know the sandbox itself.
 pub use fluffy_policy::{Isolation, Shape};
 pub use fluffy_sandbox::proxy::{Upstream, UpstreamError};

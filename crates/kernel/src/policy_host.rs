@@ -24,6 +24,7 @@ use fluffy_policy::{
 use fluffy_sandbox::{Config, Job, Runtime, RuntimeError, Template};
 
 use crate::guest::{Guest, GuestError, GuestFailure, now};
+use crate::witness::{Telling, Witness};
 
 /// How long an answer may take: the evaluation, the making of an engine for it, and the way there and
 /// back on a busy machine. The host keeps its own limits; this one is for a host that hangs, and a host
@@ -82,6 +83,9 @@ pub enum PolicyHostError {
     /// There is no way to speak to it.
     #[error("the policy host cannot be given pipes")]
     Pipes(#[source] io::Error),
+    /// Nobody would remember it.
+    #[error("the policy host cannot be recorded, and is not started: {0}")]
+    Untold(String),
     /// The process failed over a file.
     #[error("the policy host failed while it loaded `{file}`: {why}")]
     Load {
@@ -94,10 +98,16 @@ pub enum PolicyHostError {
 
 /// The process with the rule files, in its sandbox. Dropping it ends the process.
 pub struct PolicyHost {
-    runtime: Arc<dyn Runtime>,
-    program: PathBuf,
+    stage: Stage,
     files: Vec<RuleFile>,
     state: Mutex<State>,
+}
+
+/// What a host is started with.
+struct Stage {
+    runtime: Arc<dyn Runtime>,
+    program: PathBuf,
+    witness: Arc<Witness>,
 }
 
 /// Whether there is a process, and how often it failed lately.
@@ -115,11 +125,13 @@ impl PolicyHost {
         runtime: Arc<dyn Runtime>,
         program: &Path,
         files: Vec<RuleFile>,
+        witness: Arc<Witness>,
     ) -> Result<Arc<Self>, PolicyHostError> {
         check_names(&files)?;
-        let process = Process::start(&*runtime, program, &files)?;
+        let stage = Stage { runtime, program: program.to_owned(), witness };
+        let process = Process::start(&stage, &files)?;
         let state = Mutex::new(State { process: Some(process), ..State::default() });
-        Ok(Arc::new(Self { runtime, program: program.to_owned(), files, state }))
+        Ok(Arc::new(Self { stage, files, state }))
     }
 
     /// One rule for each file, in the order of the files.
@@ -170,7 +182,7 @@ impl PolicyHost {
         if state.not_before.is_some_and(|until| now() < until) {
             return Err(format!("is away after {} failures in a row", state.failures));
         }
-        Process::start(&*self.runtime, &self.program, &self.files).map_err(|error| {
+        Process::start(&self.stage, &self.files).map_err(|error| {
             state.failed();
             format!("is away and cannot be started again: {error}")
         })
@@ -248,12 +260,8 @@ struct Process {
 }
 
 impl Process {
-    fn start(
-        runtime: &dyn Runtime,
-        program: &Path,
-        files: &[RuleFile],
-    ) -> Result<Self, PolicyHostError> {
-        let mut process = Self::spawn(runtime, program)?;
+    fn start(stage: &Stage, files: &[RuleFile]) -> Result<Self, PolicyHostError> {
+        let mut process = Self::spawn(stage)?;
         // Whoever is not let in is late, which the first file's answer says.
         let _engaged = process.guest.engage(START_LIMIT);
         let deadline = now() + START_LIMIT;
@@ -279,12 +287,14 @@ impl Process {
 
     /// No files but the system's and the program's, no network, no other process; its answers have their
     /// own deadline each.
-    fn spawn(runtime: &dyn Runtime, program: &Path) -> Result<Self, PolicyHostError> {
+    fn spawn(Stage { runtime, program, witness }: &Stage) -> Result<Self, PolicyHostError> {
         // The engine's local time is the machine's otherwise, and decisions would not replay.
         let job = Job::new(program).args(["policy-host"]).env("TZ", "UTC0");
         let config = Config::of(Template::PolicySandbox).staying().showing(program);
         let config = config.map_err(RuntimeError::from)?;
-        let guest = Guest::start(runtime, config, job, MAX_HOST_ANSWER_BYTES, Arc::new(()))?;
+        // The kernel's door may be held: it is asking.
+        let telling = Telling::later(witness);
+        let guest = Guest::start(&**runtime, config, job, MAX_HOST_ANSWER_BYTES, telling)?;
         Ok(Self { guest })
     }
 
@@ -314,6 +324,7 @@ impl From<GuestError> for PolicyHostError {
         match error {
             GuestError::Start(error) => Self::Start(error),
             GuestError::Pipes(error) => Self::Pipes(error),
+            GuestError::Untold(why) => Self::Untold(why),
         }
     }
 }
@@ -367,7 +378,8 @@ mod tests {
 
     fn refusal(files: &[&str]) -> String {
         let files = files.iter().map(|name| file(name)).collect();
-        let host = PolicyHost::start(Arc::new(Nowhere), Path::new("/bin/false"), files);
+        let host =
+            PolicyHost::start(Arc::new(Nowhere), Path::new("/bin/false"), files, Arc::default());
         host.map(|_| ()).unwrap_err().to_string()
     }
 
@@ -388,8 +400,11 @@ mod tests {
     fn lesson_l22_a_host_that_stays_away_denies_at_once() {
         let away = State { process: None, failures: 4, not_before: Some(now() + START_LIMIT * 99) };
         let host = PolicyHost {
-            runtime: Arc::new(Nowhere),
-            program: "no-such-program".into(),
+            stage: Stage {
+                runtime: Arc::new(Nowhere),
+                program: "no-such-program".into(),
+                witness: Arc::default(),
+            },
             files: vec![file("locks")],
             state: Mutex::new(away),
         };

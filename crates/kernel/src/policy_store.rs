@@ -72,6 +72,17 @@ impl PolicyStore {
         Self { in_force: RwLock::new(Arc::new(policy)), tokens }
     }
 
+    /// Lets the rules go, with whatever runs them: every request is denied from here on.
+    pub(crate) fn retire(&self) {
+        let mut in_force = self.in_force.write().unwrap_or_else(PoisonError::into_inner);
+        let InForce { sanitiser, digest, file, .. } = &**in_force;
+        let (sanitiser, digest, file) = (Arc::clone(sanitiser), *digest, *file);
+        let none = InForce { rules: Vec::new(), capabilities: None, sanitiser, digest, file };
+        let last = std::mem::replace(&mut *in_force, Arc::new(none));
+        drop(in_force);
+        drop(last);
+    }
+
     pub(crate) fn in_force(&self) -> Arc<InForce> {
         Arc::clone(&self.in_force.read().unwrap_or_else(PoisonError::into_inner))
     }

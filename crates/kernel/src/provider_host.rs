@@ -8,9 +8,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use fluffy_sandbox::proxy::{AllowError, AllowList, Upstream};
-use fluffy_sandbox::{Config, Job, Network, Runtime, RuntimeError, Template, Watcher};
+use fluffy_sandbox::{Config, Job, Network, Runtime, RuntimeError, Template};
 
 use crate::guest::{Guest, GuestError};
+use crate::witness::{Telling, Witness};
 
 /// How a provider's process is started.
 pub struct ProviderHost {
@@ -22,8 +23,8 @@ pub struct ProviderHost {
     pub destination: Destination,
     /// How many bytes its frames have at most.
     pub frame_bytes: usize,
-    /// Who is told what the proxy let through and what not.
-    pub watcher: Arc<dyn Watcher>,
+    /// Who sees what becomes of it, and what it asks of the network.
+    pub witness: Arc<Witness>,
 }
 
 /// The one place that a provider's process may reach.
@@ -56,8 +57,8 @@ impl ProviderHost {
         let config = config().and_then(|config| config.with_network(network));
         let config = config.map_err(|error| GuestError::Start(RuntimeError::from(error)))?;
         let job = Job::new(&self.program).args(["provider-host"]);
-        let watcher = Arc::clone(&self.watcher);
-        Ok(Guest::start(&*self.runtime, config, job, self.frame_bytes, watcher)?)
+        let telling = Telling::now(&self.witness);
+        Ok(Guest::start(&*self.runtime, config, job, self.frame_bytes, telling)?)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::answer::halted_text;
 use crate::narrate::reason_text;
 use crate::policy_store::InForce;
 use crate::validation::normalise;
-use crate::{CallContext, Kernel, KernelError};
+use crate::{CallContext, Kernel, KernelError, Note, Told};
 
 /// Why no token is issued.
 #[derive(Debug, thiserror::Error)]
@@ -70,6 +70,7 @@ impl Kernel {
         if let Some(wide) = scope.paths.iter().find(|glob| !self.may_cover(&policy, &facts, glob)) {
             return Err(IssueError::TooWide(wide.text().to_owned()));
         }
+        self.tell_expired(self.clock.now_ms());
         let id = TokenId::fresh(&*self.ids).ok_or(KernelError::NoRandomness)?;
         let syscall = scope.syscall.clone();
         let grant = Grant { policy: policy.digest, peer, scope, id };
@@ -98,6 +99,21 @@ impl Kernel {
         record.detail.metadata.insert("syscall", syscall.to_owned());
         record.detail.metadata.insert("expires_ms", token.expires_ms.to_string());
         self.settle_event(door, record).map(drop)
+    }
+
+    /// Has it entered which tokens ended by themselves.
+    pub(crate) fn tell_expired(&self, now_ms: u64) {
+        for id in self.policy.tokens().newly_expired(now_ms) {
+            let note = Note {
+                event: EventType::CapabilityExpired,
+                intent: "a token has expired".to_owned(),
+                request_id: None,
+                workflow_state: None,
+                metadata: vec![("token", name_of(id))],
+                content: None,
+            };
+            self.witness.keep(Told { ts_ms: now_ms, note, refused: None });
+        }
     }
 
     /// The proof that a presented token covers the call. One that does not is noted and changes
@@ -131,6 +147,7 @@ impl Kernel {
                 None
             }
         };
+        self.tell_expired(now_ms);
         if checked.is_some() {
             detail.capability_id = Some(name_of(presented.id));
         }

@@ -44,6 +44,8 @@ events! {
     SandboxDestroyed = "sandbox_destroyed", Sandbox;
     /// A sandbox could not be made or broke.
     SandboxFailed = "sandbox_failed", Sandbox;
+    /// A sandbox asked for something of the network.
+    NetworkRequest = "network_request", Sandbox;
     /// A capability token was issued.
     CapabilityIssued = "capability_issued", Security;
     /// A capability token ended.
@@ -93,7 +95,7 @@ pub enum Category {
     Security,
     /// Day-to-day requests and results.
     Operation,
-    /// Sandboxes coming and going.
+    /// Sandboxes coming and going, and what they ask of the network.
     Sandbox,
     /// Kernels starting and ending.
     Lifecycle,
@@ -146,7 +148,7 @@ mod tests {
             session_mode_change sandbox_created sandbox_destroyed sandbox_failed capability_issued \
             capability_expired merge_approved merge_rejected kernel_start kernel_shutdown \
             audit_storage_warning audit_archive_deleted audit_chain_break audit_storage_critical \
-            ai_turn";
+            ai_turn network_request";
         for name in names.split_whitespace() {
             assert_eq!(EventType::from_name(name).map(EventType::name), Some(name));
         }

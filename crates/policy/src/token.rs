@@ -257,6 +257,8 @@ struct Entry {
     spent: u32,
     /// Zero before the first.
     last_nonce: u64,
+    /// Whether it was told that its time is over.
+    is_told: bool,
 }
 
 /// All live tokens. There is one book, the kernel's.
@@ -292,7 +294,8 @@ impl TokenBook {
         self.issued = self.issued.saturating_add(1);
         // At the end of time a token is expired as soon as it is issued.
         let expires_ms = now_ms.saturating_add(scope.ttl.ms());
-        let entry = Entry { serial, policy, peer, scope, expires_ms, spent: 0, last_nonce: 0 };
+        let (spent, last_nonce, is_told) = (0, 0, false);
+        let entry = Entry { serial, policy, peer, scope, expires_ms, spent, last_nonce, is_told };
         self.live.insert(id, entry);
         Ok(Token { id, expires_ms })
     }
@@ -354,6 +357,17 @@ impl TokenBook {
     pub fn expire(&mut self, now_ms: u64) {
         self.advance(now_ms);
         self.drop_expired();
+    }
+
+    /// The tokens whose time is over since this was asked last.
+    pub fn newly_expired(&mut self, now_ms: u64) -> Vec<TokenId> {
+        let now_ms = self.advance(now_ms);
+        let over = |entry: &mut Entry| {
+            let is_news = now_ms >= entry.expires_ms && !entry.is_told;
+            entry.is_told |= is_news;
+            is_news
+        };
+        self.live.iter_mut().filter_map(|(id, entry)| over(entry).then_some(*id)).collect()
     }
 
     /// How many tokens the book holds, with those that are used up or not yet dropped.

@@ -83,5 +83,6 @@ fn serve(
     desk.wait_for_idleness(Duration::from_secs(args.idle));
     desk.wait_for_work();
     server.stop();
+    desk.write_down()?;
     Ok(DONE)
 }

@@ -38,9 +38,12 @@ mod sandbox_run;
 pub(crate) mod session;
 pub(crate) mod skill;
 
+use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use clap::CommandFactory as _;
+use fluffy_base::{Clock, SystemClock};
 use fluffy_kernel::{Kernel, KernelConfig, Registry};
 use fluffy_ledger::{RetentionOptions, Storage, StorageLevel};
 use fluffy_policy::POLICY_SCHEMA;
@@ -53,7 +56,7 @@ use crate::environment::Environment;
 use crate::explain::{CliError, DONE, USAGE};
 use crate::interrupt::Stop;
 use crate::output::Output;
-use crate::pending::Preparing;
+use crate::pending::Wait;
 use crate::place::Place;
 use crate::policy_source::{PolicyHome, PolicySource};
 use crate::render::Look;
@@ -129,8 +132,11 @@ fn carried_out(
 ) -> Result<End, CliError> {
     let look = Look::of_stderr(environment);
     let reviewer = TaskReviewer::new(said, Box::new(AtTerminal), look);
-    let watched = Watched { observer: &Preparing, reviewer: &reviewer, stop };
-    Follower::new(&Link::new(place, environment), watched).carry_out(submission)
+    let shown = (look, Arc::new(SystemClock) as Arc<dyn Clock>);
+    let wait = Wait::new(submission.work.to_string(), Box::new(io::stderr()), shown, reviewer);
+    let watched = Watched { observer: &*wait, reviewer: &*wait, stop };
+    let link = Link::new(place, environment);
+    wait.shown_while(|| Follower::new(&link, watched).carry_out(submission))?
 }
 
 fn of_kernel(
@@ -229,6 +235,7 @@ pub(crate) fn kernel(
     config.kept = kept;
     config.sessions = Some(place.sessions());
     config.extensions = Box::new(place.rule_files());
+    config.witness = Arc::clone(place.witness());
     config.policy_path = match source.from {
         PolicyHome::Project | PolicyHome::Shipped => Some(place.policy_file()),
         // What came from elsewhere is not replaced by replacing the project's own.

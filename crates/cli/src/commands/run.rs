@@ -19,7 +19,7 @@ use crate::explain::{CANCELLED, CAP_REACHED, CliError, DENIED, DONE, FAILED, PRO
 use crate::interrupt::Stop;
 use crate::place::Place;
 use crate::providers::Choice;
-use crate::render::{JsonLines, Look, Parts, People, Progress};
+use crate::render::{JsonLines, Look, Parts, People, Progress, Status};
 use crate::review::{AtTerminal, Said, TaskReviewer};
 use crate::settings::Settings;
 use crate::task_text;
@@ -183,7 +183,8 @@ pub(crate) fn watched(
             look,
             clock: Arc::new(SystemClock),
         }));
-        let turning = look.screen.map(|_| Progress::of(Arc::clone(&people))).transpose()?;
+        let status: Arc<dyn Status> = Arc::<People>::clone(&people);
+        let turning = look.screen.map(|_| Progress::of(status)).transpose()?;
         let code = told(Watched { observer: &*people, reviewer: &reviewer, stop }, follow);
         drop(turning);
         (code, people.failure())

@@ -140,7 +140,8 @@ pub(crate) fn lab(scene: &Scene<'_>, handed: &Handed) -> Result<Lab, CliError> {
         shown,
         program: place.executable()?,
     };
-    Ok(Lab::new(options).through(upstream.map(Arc::new)))
+    let lab = Lab::new(options).through(upstream.map(Arc::new));
+    Ok(lab.seen_by(Arc::clone(place.witness())))
 }
 
 /// The interpreter that runs skills: the one that they were checked with.

@@ -30,8 +30,7 @@ pub(crate) fn connect(
         program: place.executable()?,
         destination,
         frame_bytes: MAX_HOST_FRAME_BYTES,
-        // It prints nothing.
-        watcher: Arc::new(()),
+        witness: Arc::clone(place.witness()),
     });
     Ok(Remote::new(Box::new(guests), setup.endpoint, setup.headers, model))
 }

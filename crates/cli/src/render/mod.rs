@@ -23,8 +23,9 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 pub(crate) use self::diff::{DiffView, tone};
 pub(crate) use self::json::{JsonLines, escaped};
+pub(crate) use self::pen::Pen;
 pub(crate) use self::people::{Parts, People};
-pub(crate) use self::progress::Progress;
+pub(crate) use self::progress::{Progress, Status, frame, waited};
 pub(crate) use self::used::Used;
 
 use crate::environment::Environment;

@@ -10,12 +10,11 @@ use crate::inert::inert;
 use crate::output::Tone;
 use crate::pending::waiting;
 use crate::render::pen::Pen;
+use crate::render::progress::{Status, waited};
 use crate::render::used::Used;
 use crate::render::wrap::Wrap;
 use crate::render::{Look, counted, cut, duration};
 
-/// How long something takes before its progress is shown, in milliseconds.
-const PATIENCE_MS: u64 = 1000;
 /// How many failed tests are named.
 const FAILED_SHOWN: usize = 10;
 /// How many changed files are named.
@@ -32,8 +31,6 @@ const NARROW: usize = 48;
 const MAX_OPEN: usize = 1024;
 /// What a provider is called that plays a recorded model.
 const RECORDED: &str = "replay";
-/// What turns while somebody waits.
-const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 /// What stands between a denial and what would be allowed, in the words of the kernel.
 const INSTEAD: &str = ". Allowed instead: ";
 
@@ -116,12 +113,6 @@ impl People {
         Self { clock: parts.clock, scene: Mutex::new(scene) }
     }
 
-    /// Shows what is waited for, if it is waited for long enough.
-    pub(crate) fn tick(&self) {
-        let now = self.clock.now_ms();
-        self.scene().tick(now);
-    }
-
     /// Something else can be shown from now on.
     pub(crate) fn fit(&self, look: Look) {
         self.scene().pen.fit(look);
@@ -134,6 +125,14 @@ impl People {
 
     fn scene(&self) -> std::sync::MutexGuard<'_, Scene> {
         self.scene.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Shows what is waited for, if it is waited for long enough.
+impl Status for People {
+    fn tick(&self) {
+        let now = self.clock.now_ms();
+        self.scene().tick(now);
     }
 }
 
@@ -512,7 +511,7 @@ impl Scene {
     }
 
     fn tick(&mut self, now: u64) {
-        if self.is_over {
+        if self.is_over || self.began_ms.is_none() {
             return;
         }
         let (since, text) = match self.open.split_first() {
@@ -525,18 +524,9 @@ impl Scene {
             }
             None => (self.last_ms, "waiting for the model".to_owned()),
         };
-        let waited = now.saturating_sub(since);
-        if self.began_ms.is_none() || waited < PATIENCE_MS {
-            return;
+        if let Some(status) = waited(&self.pen.look(), &text, (since, now)) {
+            self.pen.status(&status);
         }
-        let frame = usize::try_from(now / 100).unwrap_or_default() % FRAMES.len();
-        let frame = FRAMES.get(frame).copied().unwrap_or_default();
-        let time = match waited / 1000 {
-            seconds @ 0..60 => format!("{seconds} s"),
-            _ => duration(waited),
-        };
-        let text = self.pen.look().fitted(&text, time.len() + 8);
-        self.pen.status(&format!("  {frame} {text}  {time}"));
     }
 }
 

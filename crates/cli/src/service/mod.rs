@@ -15,7 +15,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fluffy_base::{ClientId, Event, Fault, FaultCode, Message, Observer as _};
-use fluffy_kernel::{Peer, Service};
+use fluffy_kernel::{Kernel, Peer, Service};
 use fluffy_provider::MAX_TRANSCRIPT_BYTES;
 use fluffy_sandbox::{Health, ImageChoice, Runtime};
 use serde::de::DeserializeOwned;
@@ -30,6 +30,7 @@ use crate::interrupt::How;
 use crate::pending::{LOOK, Shown};
 use crate::place::Place;
 use crate::policy_source;
+use crate::settings::Settings;
 use crate::status::Status;
 use crate::wire::{
     self, Attach, Bytes, End, Joined, ReviewResponse, StatusRequest, Steer, Steered, Submission,
@@ -133,6 +134,16 @@ impl Desk {
         let inside = self.inside();
         let waited = self.changed.wait_while(inside, |inside| inside.is_busy());
         drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Writes down what became of guests after the last work had ended.
+    pub(crate) fn write_down(&self) -> Result<(), CliError> {
+        if self.place.witness().untold().is_empty() {
+            return Ok(());
+        }
+        let settings = Settings::load(&self.place, &self.environment)?;
+        let kernel = Kernel::boot(crate::commands::kernel(&self.place, &settings, None)?)?;
+        Ok(kernel.close()?)
     }
 
     /// Reads the shipped policy and tries whether sandboxes can be made, before anybody asks. Where they cannot, the first

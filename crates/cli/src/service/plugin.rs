@@ -33,6 +33,7 @@ pub(super) fn carry_out(
     let lab = plugins.lab();
     run.stop.calls(move |_| lab.close());
     let kernel = Arc::new(Kernel::boot(config)?);
+    scene.place.witness().attend(&kernel);
     let halting = Arc::downgrade(&kernel);
     run.halted_by(Arc::new(move |reason: &str| match halting.upgrade() {
         Some(kernel) => kernel.halt(reason).map(|entry| entry.seq).map_err(|it| it.to_string()),

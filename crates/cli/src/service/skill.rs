@@ -56,6 +56,7 @@ pub(super) fn boot(
     run: &Run,
 ) -> Result<Arc<Kernel>, CliError> {
     let kernel = Arc::new(Kernel::boot(config(skills, bench, forge, scene)?)?);
+    scene.place.witness().attend(&kernel);
     let halting = Arc::downgrade(&kernel);
     run.halted_by(Arc::new(move |reason: &str| match halting.upgrade() {
         Some(kernel) => kernel.halt(reason).map(|entry| entry.seq).map_err(|it| it.to_string()),
@@ -66,11 +67,7 @@ pub(super) fn boot(
 
 /// Ends it in order.
 pub(super) fn close(kernel: Arc<Kernel>) -> Result<(), CliError> {
-    // Whoever halts it at this moment ends it.
-    if let Some(kernel) = Arc::into_inner(kernel) {
-        kernel.close()?;
-    }
-    Ok(())
+    Ok(Kernel::end_shared(kernel)?)
 }
 
 /// Where our own loop works, if it is to build.

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use fluffy_base::{Json, KernelRequest, KernelState};
-use fluffy_kernel::{PolicyHost, RuleFile};
+use fluffy_kernel::{PolicyHost, PolicyHostError, RuleFile};
 use fluffy_policy::{Facts, Rule};
 use fluffy_sandbox::{Native, NativeOptions, Runtime};
 use serde_json::json;
@@ -19,6 +19,10 @@ fn sandboxes() -> Arc<dyn Runtime> {
     Arc::new(Native::open(NativeOptions { program, state, path: vec![], env: vec![] }).unwrap())
 }
 
+fn started(program: &str, files: Vec<RuleFile>) -> Result<Arc<PolicyHost>, PolicyHostError> {
+    PolicyHost::start(sandboxes(), Path::new(program), files, Arc::default())
+}
+
 fn start(files: &[(&str, &str)]) -> Arc<PolicyHost> {
     let file = |(name, body): &(&str, &str)| RuleFile {
         name: (*name).to_owned(),
@@ -27,7 +31,7 @@ fn start(files: &[(&str, &str)]) -> Arc<PolicyHost> {
             "export default function (request: PolicyRequest): PolicyAnswer {{\n{body}\n}}"
         ),
     };
-    PolicyHost::start(sandboxes(), Path::new(PROGRAM), files.iter().map(file).collect()).unwrap()
+    started(PROGRAM, files.iter().map(file).collect()).unwrap()
 }
 
 fn judged(rule: &dyn Rule, intent: &str) -> String {
@@ -126,10 +130,7 @@ fn a_bad_rule_file_is_named_with_line_and_column() {
     let refusal = |text: &str| {
         let file =
             RuleFile { name: "bad".to_owned(), path: "bad.ts".to_owned(), text: text.to_owned() };
-        PolicyHost::start(sandboxes(), Path::new(PROGRAM), vec![file])
-            .map(|_| ())
-            .unwrap_err()
-            .to_string()
+        started(PROGRAM, vec![file]).map(|_| ()).unwrap_err().to_string()
     };
     assert!(refusal("export default function () {\n  let = ;\n}").starts_with("bad.ts:2:"));
     assert!(refusal("import fs from 'fs'").starts_with("bad.ts:1:1: `import` cannot be used"));
@@ -144,7 +145,7 @@ fn a_bad_rule_file_is_named_with_line_and_column() {
 fn a_program_that_is_no_host_is_an_error() {
     let refusal = |program: &str| {
         let file = RuleFile { name: "a".into(), path: "a.ts".into(), text: String::new() };
-        let host = PolicyHost::start(sandboxes(), Path::new(program), vec![file]);
+        let host = started(program, vec![file]);
         host.map(|_| ()).unwrap_err().to_string()
     };
     assert_eq!(refusal("no-such-program"), "the policy host cannot be started");

@@ -52,6 +52,21 @@ fn a_rule_file_of_the_policy_denies_and_a_failing_one_never_abstains() {
 }
 
 #[test]
+fn aud_1_the_process_that_runs_rules_is_in_the_ledger_from_its_start_to_its_end() {
+    let user = user(QUIET);
+    user.submit(&[], &[&say("hello")]);
+    let log = user.run(&["audit", "log", "--json", "--limit", "100"]).json_lines();
+    let events: Vec<_> =
+        log.iter().map(|entry| entry["detail"]["event"].as_str().unwrap()).collect();
+    let expected =
+        ["kernel_start", "sandbox_created", "syscall", "sandbox_destroyed", "kernel_shutdown"];
+    assert_eq!(events.split_first().unwrap().1, expected, "{events:?}");
+    let made = &log[2]["detail"]["metadata"];
+    assert_eq!(made["program"], "fluffy policy-host");
+    assert_eq!(made["sandbox"], log[4]["detail"]["metadata"]["sandbox"]);
+}
+
+#[test]
 fn a_rule_file_that_is_wrong_or_a_link_stops_the_start() {
     let user = user("export default function (request { }");
     let answer = user.run(&["policy", "check"]);

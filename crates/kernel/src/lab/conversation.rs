@@ -14,7 +14,7 @@ use std::time::Duration;
 use fluffy_base::{ProjectPath, encode_frame};
 use fluffy_sandbox::{Changes, Config, ConfigError, Job, Limits, Parts, Store, Volume, Workspace};
 
-use super::{Errands, Heard, Lab, LabError, left};
+use super::{Errands, Lab, LabError, left};
 use crate::guest::{Ends, Guest, GuestFailure, now};
 use crate::workshop::Layer;
 use crate::{Journal, Sight, WorkshopError};
@@ -160,11 +160,10 @@ impl Lab {
         let hiding = self.hiding(&talk)?;
         let over = hiding.as_ref().map(|layer| layer.dir().to_owned());
         let config = self.talking(talk, over, volume.clone())?;
-        let heard = Arc::new(Heard::default());
-        let watcher = Arc::<Heard>::clone(&heard);
+        let heard = self.hearing();
         let mut said = None;
         let ran = self.carry_out(config, volume, job, journal, |sandbox| {
-            sandbox.start(watcher)?;
+            sandbox.start(heard.of(sandbox))?;
             let guest = Guest::started(Arc::clone(sandbox), ends, frame_bytes);
             let mut conversation = Conversation { guest, frame_bytes, left: patience };
             said = Some(speak(&mut conversation));

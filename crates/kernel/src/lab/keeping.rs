@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::conversation::{hear, say, seated};
-use super::{Heard, Lab, LabError, Talk};
+use super::{Lab, LabError, Talk};
 use crate::guest::{Ends, Guest, GuestFailure};
 use crate::workshop::Layer;
 use crate::{Journal, WorkshopError};
@@ -53,7 +53,7 @@ impl Lab {
             journal.record(life.note()).map(drop).map_err(|error| error.0)
         };
         let sandbox = self.workshop.keep(config, job, &tell)?;
-        let started = sandbox.start(Arc::new(Heard::default()));
+        let started = sandbox.start(self.hearing().of(&sandbox));
         let guest = Guest::started(Arc::clone(&sandbox), ends, frame_bytes);
         let kept = Kept { guest, sandbox, lab: Arc::clone(self), _hiding: hiding };
         started.map_err(WorkshopError::from)?;

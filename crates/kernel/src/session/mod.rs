@@ -274,11 +274,7 @@ impl Session {
     /// Ends in order; gives the root of the ledger's tree.
     pub fn close(self) -> Result<String, KernelError> {
         let root = self.kernel.checkpoint()?.root.to_string();
-        match Arc::try_unwrap(self.kernel) {
-            Ok(kernel) => kernel.close()?,
-            // A tool that still runs holds it; dropping it does the same without telling of errors.
-            Err(shared) => drop(shared),
-        }
+        Kernel::end_shared(self.kernel)?;
         Ok(root)
     }
 

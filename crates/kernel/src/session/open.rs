@@ -286,6 +286,7 @@ impl Session {
         kernel.session = SessionStart::Named(id);
         let kernel = Arc::new(Kernel::boot(kernel)?);
         desk.attach(&kernel);
+        kernel.witness.attend(&kernel);
         let told = Arc::downgrade(&kernel);
         desk.workshop.report_to(Box::new(move |life| match told.upgrade() {
             Some(kernel) => kernel.record(life.note()).map(drop).map_err(|error| error.0),

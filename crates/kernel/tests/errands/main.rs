@@ -6,5 +6,6 @@
 )]
 
 mod leaving;
+mod network;
 mod scene;
 mod seeing;

@@ -281,6 +281,23 @@ fn case_08_a_valid_token_stands_for_the_rules_of_the_file() {
 }
 
 #[test]
+fn aud_1_a_token_that_expired_is_told_once_in_the_ledger() {
+    let desk = Desk::with_clock(VirtualClock::new(1_000, 60_000));
+    for _ in 0..2 {
+        desk.ask(1, 7, write("r", "docs/a.md"));
+        assert_eq!(desk.refused_token().as_deref(), Some("the token has expired"));
+    }
+    desk.kernel.close().unwrap();
+    let events = desk.lab.entries();
+    let expired =
+        |record: &&fluffy_ledger::StoredRecord| detail(record).event == "capability_expired";
+    let told: Vec<_> = events.iter().filter(expired).collect();
+    let [told] = told.as_slice() else { panic!("{told:?}") };
+    assert!(detail(told).metadata["token"].starts_with("token-"));
+    desk.lab.verify();
+}
+
+#[test]
 fn case_07_no_token_stands_for_a_built_in_rule() {
     let desk = Desk::new();
     for path in [".fluffy/policy.yaml", ".git/hooks/x", "docs/state/ledger.db"] {

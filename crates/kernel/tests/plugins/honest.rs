@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fluffy_kernel::schedule::Stage as At;
-use fluffy_kernel::{Guest, Package, PluginChange, Stage as Life};
+use fluffy_kernel::{Guest, Package, PluginChange, Stage as Life, Telling};
 use fluffy_sandbox::{Config, Job, Template};
 use serde_json::json;
 
@@ -163,7 +163,8 @@ fn plg_2_a_plugin_works_when_it_is_its_turn_and_takes_no_seat_while_it_waits_for
     call();
     assert_eq!(stage.scheduler.tasks(), [], "it is loaded, and nobody speaks with it");
     let config = Config::of(Template::CodeExecutor).staying();
-    let other = Guest::start(&*stage.runtime, config, Job::new("cat"), 64, Arc::new(()));
+    let other =
+        Guest::start(&*stage.runtime, config, Job::new("cat"), 64, Telling::now(&Arc::default()));
     let mut other = other.unwrap();
     assert_eq!(other.engage(Duration::from_secs(60)), Ok(true));
     std::thread::scope(|scope| {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fluffy_kernel::schedule::{Limits, Stage};
-use fluffy_kernel::{Guest, GuestFailure};
+use fluffy_kernel::{Guest, GuestFailure, Telling};
 use fluffy_sandbox::{Job, Template};
 
 use crate::scene::{Scene, run};
@@ -13,7 +13,8 @@ const LONG: Duration = Duration::from_secs(60);
 
 fn guest(scene: &Scene, template: Template) -> Guest {
     let config = scene.config(template);
-    Guest::start(&*scene.runtime, config, Job::new("cat"), 1 << 10, Arc::new(())).unwrap()
+    Guest::start(&*scene.runtime, config, Job::new("cat"), 1 << 10, Telling::now(&Arc::default()))
+        .unwrap()
 }
 
 fn says(guest: &mut Guest, text: &[u8]) {

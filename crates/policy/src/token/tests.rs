@@ -549,3 +549,12 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_expired_is_told_once() {
+    let mut book = TokenBook::default();
+    let first = book.issue(START, grant(1)).unwrap();
+    assert_eq!(book.newly_expired(first.expires_ms - 1), []);
+    assert_eq!(book.newly_expired(first.expires_ms), [first.id]);
+    assert_eq!(book.newly_expired(first.expires_ms + 1), []);
+}

@@ -11,12 +11,10 @@ use crate::commands::run::Outcome;
 use crate::explain::CliError;
 use crate::inert::inert;
 use crate::output::Tone;
-use crate::render::{Look, Parts, People, Used, duration, tone};
+use crate::render::{Look, Parts, People, Used, duration, frame, tone};
 use crate::shell::surface::{Style, bare, columns, cut, painted};
 use crate::wire::{Act, Bytes, ChatReply, End, ReplyKind};
 
-/// What turns.
-const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 /// How much is shown of what something acts on, in characters.
 const SHOWN: usize = 200;
 /// What a provider is called that plays a recorded model.
@@ -317,8 +315,6 @@ impl App {
             None if under.is_speaking => ("writing".to_owned(), under.since_ms),
             None => (under.what.clone(), under.since_ms),
         };
-        let frame = usize::try_from(now / super::TICK_MS).unwrap_or_default() % FRAMES.len();
-        let frame = FRAMES.get(frame).copied().unwrap_or_default();
         let time = match now.saturating_sub(since) / 1000 {
             0 => String::new(),
             seconds @ 1..60 => format!("  {seconds} s"),
@@ -332,7 +328,7 @@ impl App {
         let left = room.saturating_sub(columns(&what));
         let hint = if left > hint.len() { hint } else { "" };
         let quiet = painted(Style::QUIET, &format!("{time}{hint}"), colour);
-        format!("{} {what}{quiet}", painted(Style::CODE, frame, colour))
+        format!("{} {what}{quiet}", painted(Style::CODE, frame(now), colour))
     }
 
     pub(super) fn status_line(&self) -> String {

@@ -43,7 +43,7 @@ fn at(port: u16, timeout_ms: u64, clock: Box<dyn Clock>) -> LocalGateway {
         program: env!("CARGO_BIN_EXE_fluffy").into(),
         destination: Destination { host: "localhost".to_owned(), port, upstream: None },
         frame_bytes: MAX_HOST_FRAME_BYTES,
-        watcher: Arc::new(()),
+        witness: Arc::default(),
     };
     let model = Model { name: "gpt-oss-20b".to_owned(), ..Model::default() };
     let remote = Remote::new(Box::new(ProviderGuests(host)), endpoint, Vec::new(), model);

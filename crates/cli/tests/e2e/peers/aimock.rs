@@ -111,7 +111,7 @@ fn remote(aimock: &Aimock, vendor: Vendor, key: &str) -> Remote {
             upstream: None,
         },
         frame_bytes: MAX_HOST_FRAME_BYTES,
-        watcher: Arc::new(()),
+        witness: Arc::default(),
     };
     let (name, before) = endpoint.protocol.adapter().key_header();
     let headers = vec![(name.to_owned(), Secret::new(format!("{before}{key}")))];

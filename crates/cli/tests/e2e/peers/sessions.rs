@@ -22,6 +22,7 @@ fn check_whole(vendor: Vendor, language: Language) {
     assert!(given.len() >= script.len() - 1, "{given:?}");
 
     check_hears(&scripted, &script);
+    check_recorded(&scene, &scripted);
     let started = &events[0];
     let named = (&json!(format!("peer-{}", vendor.protocol())), &json!(vendor.model()));
     assert_eq!((&started["provider"], &started["model"]), named);
@@ -43,6 +44,34 @@ fn check_whole(vendor: Vendor, language: Language) {
     for line in script.iter().take(given.len()) {
         assert!(spoken.contains(&line.text), "{:?} of {spoken:?}", line.text);
         assert!(!spoken.contains(&line.thought), "{spoken:?}");
+    }
+}
+
+/// The model's process and what it asked of the network are in the ledger, in order and inside of the session.
+fn check_recorded(scene: &Scene, scripted: &Scripted) {
+    let log = scene.lab.user.run(&["audit", "log", "--json", "--limit", "1000"]).json_lines();
+    let find = |event: &str, name: &str, text: &str| {
+        let is_it = |entry: &&Value| {
+            let detail = &entry["detail"];
+            let told = detail["metadata"][name].as_str().unwrap_or_default();
+            // How something ended is told behind a colon.
+            detail["event"] == event && told.split(':').next() == Some(text)
+        };
+        log.iter().position(|entry| is_it(&entry)).unwrap_or_else(|| panic!("no {event} {text}"))
+    };
+    let made = find("sandbox_created", "program", "fluffy provider-host");
+    let sandbox = log[made]["detail"]["metadata"]["sandbox"].as_str().unwrap();
+    let passed = find("network_request", "became", "passed");
+    let turn = log.iter().position(|entry| entry["detail"]["event"] == "ai_turn").unwrap();
+    let closed = find("network_request", "became", "closed");
+    let gone = find("sandbox_destroyed", "sandbox", sandbox);
+    let ended = log.iter().position(|entry| entry["detail"]["event"] == "kernel_shutdown").unwrap();
+    let order = [made, passed, turn, closed, gone, ended];
+    assert!(order.is_sorted(), "{order:?}");
+    let port = scripted.server.port().to_string();
+    for at in [passed, closed] {
+        let metadata = &log[at]["detail"]["metadata"];
+        assert_eq!((&metadata["sandbox"], &metadata["port"]), (&json!(sandbox), &json!(port)));
     }
 }
 

@@ -162,7 +162,7 @@ fn a_program_that_is_no_provider_host_is_an_error() {
             program: program.into(),
             destination: scene.destination.clone(),
             frame_bytes: fluffy_provider::MAX_HOST_FRAME_BYTES,
-            watcher: std::sync::Arc::new(()),
+            witness: std::sync::Arc::default(),
         };
         let model = fluffy_provider::Model {
             name: "m".to_owned(),

@@ -9,16 +9,16 @@ pub(crate) mod provider_guest;
 
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use fluffy_base::{Json, Secret};
-use fluffy_kernel::{Destination, ProviderHost};
+use fluffy_kernel::{Destination, EventType, ProviderHost, Told, Witness};
 use fluffy_provider::{
     Assembler, Endpoint, MAX_HOST_FRAME_BYTES, Message, Model, ModelRequest, Patience, Protocol,
     Provider as _, ProviderError, Remote, ToolDefinition, Turn,
 };
-use fluffy_sandbox::proxy::{Record, Upstream};
-use fluffy_sandbox::{Native, NativeOptions, Runtime, Watcher};
+use fluffy_sandbox::proxy::Upstream;
+use fluffy_sandbox::{Native, NativeOptions, Runtime};
 use fluffy_testkit::server::{Peer, Server, begin_stream, chunk};
 use provider_guest::ProviderGuests;
 
@@ -36,21 +36,11 @@ pub(crate) fn sandboxes() -> Arc<dyn Runtime> {
     Arc::new(Native::open(NativeOptions { program, state, path: vec![], env: vec![] }).unwrap())
 }
 
-/// What the proxy has told.
-#[derive(Default)]
-struct Records(Mutex<Vec<Record>>);
-
-impl Watcher for Records {
-    fn proxied(&self, record: &Record) {
-        self.0.lock().unwrap().push(record.clone());
-    }
-}
-
 /// A provider at a server, and where it may go.
 struct Scene {
     endpoint: Endpoint,
     destination: Destination,
-    records: Arc<Records>,
+    witness: Arc<Witness>,
 }
 
 impl Scene {
@@ -67,7 +57,14 @@ impl Scene {
         };
         let (host, port) = (endpoint.url.host().to_owned(), endpoint.url.port());
         let destination = Destination { host, port, upstream: None };
-        Self { endpoint, destination, records: Arc::default() }
+        Self { endpoint, destination, witness: Arc::default() }
+    }
+
+    /// What the ledger would have of what was asked of the network.
+    fn asked(&self) -> Vec<Told> {
+        let mut told = self.witness.untold();
+        told.retain(|told| told.note.event == EventType::NetworkRequest);
+        told
     }
 
     fn through(mut self, upstream: Upstream) -> Self {
@@ -81,12 +78,17 @@ impl Scene {
             program: PROGRAM.into(),
             destination: self.destination.clone(),
             frame_bytes: MAX_HOST_FRAME_BYTES,
-            watcher: Arc::clone(&self.records) as Arc<dyn Watcher>,
+            witness: Arc::clone(&self.witness),
         };
         let headers = vec![("authorization".to_owned(), Secret::new(format!("Bearer {KEY}")))];
         let model = Model { name: "m".to_owned(), context_window: 100_000, ..Model::default() };
         Remote::new(Box::new(ProviderGuests(host)), self.endpoint.clone(), headers, model)
     }
+}
+
+/// What the ledger would say under a name.
+fn said<'a>(told: &'a Told, name: &str) -> &'a str {
+    told.note.metadata.iter().find(|(known, _)| *known == name).map_or("", |(_, text)| text)
 }
 
 fn request() -> ModelRequest {

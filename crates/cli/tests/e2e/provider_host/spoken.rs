@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use fluffy_base::Secret;
+use fluffy_kernel::{EventType, Told};
 use fluffy_provider::{Endpoint, Patience, Provider as _, ProviderError, StreamEvent};
-use fluffy_sandbox::proxy::{Decision, Failure, Refusal, Upstream};
+use fluffy_sandbox::proxy::{Refusal, Upstream};
 use fluffy_testkit::server::{Identity, Server, Then, answer, begin_stream, chunk};
 
-use super::{ENDS, KEY, Scene, request, says, stream, turn};
+use super::{ENDS, KEY, Scene, request, said, says, stream, turn};
 
 #[test]
 fn a_turn_goes_the_whole_way_and_the_connection_is_kept() {
@@ -28,11 +29,15 @@ fn a_turn_goes_the_whole_way_and_the_connection_is_kept() {
         }
         assert_eq!(server.connections(), before + 1, "{url}");
         drop(remote);
-        let records = scene.records.0.lock().unwrap();
-        let decisions: Vec<_> = records.iter().map(|record| record.decision).collect();
-        assert!(matches!(decisions[..], [Decision::Passed, Decision::Closed(_)]), "{decisions:?}");
-        assert_eq!(records[1].port, Some(server.port()));
-        assert!(records[1].up > 0 && records[1].down > 0);
+        let asked = scene.asked();
+        let [passed, closed] = asked.as_slice() else { panic!("{asked:?}") };
+        assert_eq!(said(passed, "became"), "passed");
+        assert!(said(closed, "became").starts_with("closed"), "{asked:?}");
+        assert_eq!(said(closed, "port"), server.port().to_string());
+        assert!(!said(closed, "bytes_up").is_empty() && !said(closed, "bytes_down").is_empty());
+        let events: Vec<_> = scene.witness.untold().iter().map(|told| told.note.event).collect();
+        assert_eq!(events.first(), Some(&EventType::SandboxCreated));
+        assert_eq!(events.last(), Some(&EventType::SandboxDestroyed));
     }
     assert_eq!(server.asked()[0].header("authorization"), Some(format!("Bearer {KEY}").as_str()));
 }
@@ -237,8 +242,8 @@ fn a_proxy_of_the_person_that_refuses_or_is_away_is_told() {
         matches!(&error, ProviderError::Blocked(text) if text.contains("it answers 407")),
         "{error}"
     );
-    let refused = Decision::Failed(Failure::Upstream(407));
-    assert!(scene.records.0.lock().unwrap().iter().any(|record| record.decision == refused));
+    let failed = |told: &Told| said(told, "became").starts_with("failed: the proxy");
+    assert!(scene.asked().iter().any(failed), "{:?}", scene.asked());
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let away = Upstream::new(&format!("127.0.0.1:{port}"), None).unwrap();
     let error = turn(&Scene::new(&server, url).through(away).remote()).unwrap_err();
@@ -264,14 +269,11 @@ fn nothing_but_the_configured_host_and_port_is_reached() {
         scene.destination = Scene::new(&server, "https://[::1]:PORT").destination;
         let error = turn(&scene.remote()).unwrap_err();
         assert!(matches!(&error, ProviderError::Blocked(_)), "{url}: {error}");
-        let records = scene.records.0.lock().unwrap();
-        let refused =
-            |refusal| matches!(refusal, Refusal::Unlisted | Refusal::Port | Refusal::Metadata);
-        assert!(
-            records.iter().all(|r| matches!(r.decision, Decision::Refused(why) if refused(why))),
-            "{records:?}"
-        );
-        assert!(!records.is_empty());
+        let asked = scene.asked();
+        let reasons =
+            [Refusal::Unlisted, Refusal::Port, Refusal::Metadata].map(|it| it.to_string());
+        let refused = |told: &Told| told.refused.as_ref().is_some_and(|why| reasons.contains(why));
+        assert!(!asked.is_empty() && asked.iter().all(refused), "{asked:?}");
     }
     assert_eq!((server.connections(), other.connections()), (0, 0));
 }
