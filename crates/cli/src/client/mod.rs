@@ -16,7 +16,7 @@ use fluffy_base::{Fault, FaultCode, SystemWaiter, Waiter as _};
 use fluffy_kernel::{CallError, Client, ClientOptions, ConnectError, Token, Welcome};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub(crate) use self::follow::{Follower, Reach, Watched};
 use crate::environment::Environment;
@@ -70,6 +70,10 @@ impl<'a> Link<'a> {
 
     /// Connects to the kernel if there is one.
     pub(crate) fn existing(&self) -> Result<Option<Line>, CliError> {
+        self.found().map_err(unreached)
+    }
+
+    fn found(&self) -> Result<Option<Line>, ConnectError> {
         let socket = self.place.kernel_socket(self.environment);
         let mut token = self.token.lock().unwrap_or_else(PoisonError::into_inner);
         let options =
@@ -88,8 +92,24 @@ impl<'a> Link<'a> {
                 Ok(Some(Line { client: Arc::new(client), kernel }))
             }
             Err(ConnectError::NotRunning(_)) => Ok(None),
-            Err(ConnectError::Refused(fault)) => Err(refused(fault)),
-            Err(error) => Err(unanswered(&fluffy_kernel::causes(&error))),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Ends the kernel; whether there was one. One that hangs up has come to its end by itself.
+    pub(crate) fn stop(&self) -> Result<bool, CliError> {
+        let line = match self.found() {
+            Ok(Some(line)) => line,
+            Ok(None) => return Ok(false),
+            Err(
+                ConnectError::Lost(_)
+                | ConnectError::Refused(Fault { code: FaultCode::Stopping, .. }),
+            ) => return Ok(true),
+            Err(error) => return Err(unreached(error)),
+        };
+        match line.call::<Value>(wire::STOP, &json!({})) {
+            Ok(_) | Err(CallError::Gone(_)) => Ok(true),
+            Err(error) => Err(told(error)),
         }
     }
 }
@@ -116,7 +136,7 @@ impl Line {
             while !rest.is_empty() {
                 let end = rest.floor_char_boundary(PART_BYTES);
                 let (part, more) = rest.split_at_checked(end).unwrap_or((rest, ""));
-                let _taken: serde_json::Value = self.call(wire::PART, &json!({ "text": part }))?;
+                let _taken: Value = self.call(wire::PART, &json!({ "text": part }))?;
                 rest = more;
             }
         }
@@ -132,6 +152,14 @@ fn unanswered(why: &str) -> CliError {
         fix: "see what it last said: fluffy doctor; then try again".to_owned(),
         code: FAILED,
     })
+}
+
+/// Why there is no connection, for people.
+fn unreached(error: ConnectError) -> CliError {
+    match error {
+        ConnectError::Refused(fault) => refused(fault),
+        other => unanswered(&fluffy_kernel::causes(&other)),
+    }
 }
 
 /// What a call failed with, for people.
@@ -161,4 +189,49 @@ fn refused(fault: Fault) -> CliError {
         fix: fix.to_owned(),
         code: FAILED,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{DirBuilder, Permissions, set_permissions};
+    use std::io::Write as _;
+    use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+    use std::os::unix::net::{UnixListener, UnixStream};
+
+    use fluffy_base::{Message, encode_frame};
+
+    use super::*;
+
+    /// Stops a kernel that does this with whoever connects.
+    fn stopped(hang_up: impl FnOnce(UnixStream) + Send + 'static) -> Result<bool, CliError> {
+        let dir = tempfile::tempdir().unwrap();
+        let environment = Environment {
+            state_home: Some(dir.path().join("state")),
+            runtime_dir: Some(dir.path().to_owned()),
+            ..Environment::default()
+        };
+        let place = Place::of(Some(dir.path()), &environment).unwrap();
+        let socket = place.kernel_socket(&environment);
+        DirBuilder::new().mode(0o700).create(socket.parent().unwrap()).unwrap();
+        let listener = UnixListener::bind(&socket).unwrap();
+        set_permissions(&socket, Permissions::from_mode(0o600)).unwrap();
+        let kernel = std::thread::spawn(move || hang_up(listener.accept().unwrap().0));
+        let stopped = Link::new(&place, &environment).stop();
+        kernel.join().unwrap();
+        stopped
+    }
+
+    fn says(mut line: UnixStream, code: FaultCode) {
+        let params = Fault::new(code, "it is over").to_value();
+        let closed = Message::Event { method: "connection.closed".to_owned(), params };
+        line.write_all(&encode_frame(&closed.to_bytes(), 1 << 16).unwrap()).unwrap();
+    }
+
+    #[test]
+    fn a_kernel_that_ends_by_itself_while_it_is_to_stop_has_stopped() {
+        assert!(stopped(drop).unwrap());
+        assert!(stopped(|line| says(line, FaultCode::Stopping)).unwrap());
+        let refused = stopped(|line| says(line, FaultCode::TooSlow)).unwrap_err();
+        assert!(refused.explained().what.contains("refused"));
+    }
 }

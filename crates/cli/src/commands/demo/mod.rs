@@ -11,7 +11,7 @@ use fluffy_workflow::{Access, Mode};
 use self::ground::Ground;
 use self::language::Language;
 use crate::args::DemoArgs;
-use crate::commands::kernel_stop::stop_kernel;
+use crate::client::Link;
 use crate::commands::run::{Caps, Manner, RunRequest, Stage, drive, watched};
 use crate::environment::Environment;
 use crate::explain::{CliError, DONE, FAILED};
@@ -45,7 +45,7 @@ pub(crate) fn run(
         drive(&request(&ground), &place, environment, watched)
     })?;
     // Nobody comes back to this project's kernel.
-    stop_kernel(&place, environment)?;
+    Link::new(&place, environment).stop()?;
     if code != DONE {
         return Ok(code);
     }

@@ -70,7 +70,8 @@ fn engine_slow_sbx_10_a_task_that_waits_for_its_image_can_be_cancelled() {
         let answer = Answer::of(child.0.wait_with_output().unwrap());
         assert_eq!(answer.code, 130, "{}{}", answer.out, answer.err);
         assert!(!answer.out.contains("session.started"), "{}", answer.out);
-        assert_eq!(worker.run(&["kernel", "stop"]).code, 0);
+        let stopped = worker.run(&["kernel", "stop"]);
+        assert_eq!(stopped.code, 0, "{}", stopped.err);
     });
 }
 
