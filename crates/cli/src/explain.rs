@@ -557,9 +557,10 @@ fn ledger_remedy(error: &LedgerError) -> (String, u8) {
             say("wait until it ends, or halt it: fluffy kernel halt", FAILED)
         }
         LedgerError::File { .. } => say("check the file, its owner and the free space", FAILED),
-        LedgerError::Database { .. } | LedgerError::Stopped(_) => {
-            say("check the free space, then look at: fluffy audit verify", DAMAGED)
-        }
+        LedgerError::Database { .. } | LedgerError::Stopped(_) => say(
+            "check the free space, then look at: fluffy audit verify; a task goes on with: fluffy session resume",
+            DAMAGED,
+        ),
         LedgerError::Damaged(_) => say("see what is damaged with: fluffy audit verify", DAMAGED),
         LedgerError::Archive { .. } => {
             say("see what is damaged with: fluffy audit verify", DAMAGED)

@@ -2,12 +2,14 @@
 
 mod contained;
 mod failures;
+mod full;
 mod images;
 mod registry;
 mod sessions;
 mod worker;
 
 use std::os::unix::fs::chown;
+use std::process::Command;
 
 use fluffy_sandbox::EngineKind;
 use fluffy_testkit::engines::{is_there, socket};
@@ -43,11 +45,15 @@ impl Chooser {
         })
     }
 
-    fn run(&self, args: &[&str]) -> Answer {
+    fn command(&self, args: &[&str]) -> Command {
         let mut command = self.user.command(args);
         command.env("FLUFFY_SANDBOX_RUNTIME", self.engine.name());
         command.env("DOCKER_HOST", &self.host).env("CONTAINER_HOST", &self.host);
-        Answer::of(command.output().unwrap())
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Answer {
+        Answer::of(self.command(args).output().unwrap())
     }
 }
 
@@ -63,6 +69,20 @@ fn engine_sbx_1_a_command_runs_where_one_word_chose_it_to_and_changes_are_listed
         }
         let kept = chooser.user.project.root().join("kept.txt");
         assert_eq!(std::fs::read_to_string(kept).unwrap(), "as it was");
+    }
+}
+
+#[test]
+fn engine_sbx_1_a_project_that_is_somebodys_home_directory_is_seen() {
+    for chooser in Chooser::each() {
+        let script = "cat kept.txt; echo new > \"$HOME/made\"";
+        let mut command = chooser.command(&["sandbox", "run", "--", "sh", "-c", script]);
+        command.env("HOME", chooser.user.project.root());
+        let answer = Answer::of(command.output().unwrap());
+        assert_eq!(answer.code, 0, "{}: {}", chooser.engine, answer.err);
+        assert_eq!(answer.out, "as it was");
+        let made = "  + made (4 bytes)";
+        assert!(answer.err.lines().any(|found| found == made), "{}", answer.err);
     }
 }
 

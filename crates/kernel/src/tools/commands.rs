@@ -66,8 +66,9 @@ impl Tool for RunCommand {
         };
         let mut ran = ran.map_err(|error| failed(&error))?;
         let left = std::mem::replace(&mut ran.left, Ok(Taken::default()));
-        let left = left.map_err(|error| not_taken(&failed(&error).0))?;
-        let step = desk.take_all(clerk, &left)?;
+        let left = left.map_err(|error| failed(&error));
+        let step = left.and_then(|left| desk.take_all(clerk, &left).map(|step| (step, left)));
+        let (step, left) = step.map_err(|why| not_taken(&ran, &why))?;
         let mut told = answer(&ran);
         if let Value::Object(members) = &mut told {
             let names = left.produced.iter().take(NAMED).map(|it| it.path().to_string());
@@ -89,7 +90,7 @@ impl Desk {
         }
         if let Some(refused) = left.refused.first() {
             let (name, why) = (&refused.name, &refused.why);
-            return Err(not_taken(&format!("`{name}`: {why}")));
+            return Err(ToolError(format!("`{name}`: {why}")));
         }
         for produced in &left.produced {
             let tool = match produced {
@@ -100,22 +101,23 @@ impl Desk {
             match self.may(tool, path) {
                 May::Yes => {}
                 May::Ask => {
-                    return Err(not_taken(&format!(
+                    return Err(ToolError(format!(
                         "a person has to agree to a change of `{path}`; change it with `{tool}`, which asks"
                     )));
                 }
                 May::No => {
-                    return Err(not_taken(&format!("the policy does not let `{path}` be changed")));
+                    return Err(ToolError(format!("the policy does not let `{path}` be changed")));
                 }
             }
         }
-        let taken = self.take(clerk, &left.produced).map_err(|error| not_taken(&error.0))?;
-        Ok(taken.map(|step| step.number))
+        Ok(self.take(clerk, &left.produced)?.map(|step| step.number))
     }
 }
 
-fn not_taken(why: &str) -> ToolError {
-    ToolError(format!("the command ran, and nothing that it left is taken: {why}"))
+/// Says how it ended, too: a limit that it ran into is often why.
+fn not_taken(ran: &CommandRun, why: &ToolError) -> ToolError {
+    let (end, why) = (&ran.end, &why.0);
+    ToolError(format!("the command {end}, and nothing that it left is taken: {why}"))
 }
 
 /// A file as a command saw it: what must not be read was not there for it.

@@ -81,10 +81,20 @@ pub(super) fn mounts(
     if let Some(workspace) = config.workspace() {
         lay_out(workspace, config.parts(), desk, &mut mounts)?;
     }
-    mounts.sort_by_key(|mount| mount.at.components().count());
-    mounts.dedup();
+    let mounts = in_order(mounts);
     places_are_there(&mounts)?;
     Ok(mounts)
+}
+
+/// What holds others comes first. At one place is what was wanted there last, as if it had been mounted over the rest: a
+/// project may be where the home directory is.
+fn in_order(mut mounts: Vec<Mount>) -> Vec<Mount> {
+    let depth = |mount: &Mount| mount.at.components().count();
+    mounts.sort_by(|one, other| (depth(one), &one.at).cmp(&(depth(other), &other.at)));
+    mounts.reverse();
+    mounts.dedup_by(|covered, kept| covered.at == kept.at);
+    mounts.reverse();
+    mounts
 }
 
 /// What every container has of ours.

@@ -72,7 +72,7 @@ fn engine_slow_one_that_stalls_in_mid_run_ends_the_task_in_time_and_after_that_t
 }
 
 /// Has a task done, and something happen as soon as its tests ran for the first time.
-fn until_tests_ran(mut task: Command, mut happens: impl FnMut()) -> Run {
+pub(super) fn until_tests_ran(mut task: Command, mut happens: impl FnMut()) -> Run {
     let mut child = task.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut events = Vec::new();
     for line in BufReader::new(child.stdout.take().unwrap()).lines() {

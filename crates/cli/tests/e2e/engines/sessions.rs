@@ -1,12 +1,15 @@
 //! Whole tasks in sandboxes of an engine, by a kernel that is confined and has no way to the engine but its gate.
 
+use std::os::unix::fs::{chown, symlink};
 use std::process::Stdio;
 
 use serde_json::json;
 
+use super::NOBODY;
 use super::worker::{Worker, eventually};
 use crate::plugin::lab::sdk;
 use crate::program::Answer;
+use crate::skill::lab::{NAME, SKILL, SKILL_FILE, TEST_FILE, TESTS, builder, spec};
 use crate::task::lab::{Run, call, say};
 
 #[test]
@@ -44,6 +47,38 @@ fn engine_sbx_1_a_plugin_answers_from_a_sandbox_of_each_engine() {
         assert_eq!(called.code, 0, "{}{}", called.out, called.err);
         let found = &called.json_lines()[0]["output"]["found"][0];
         assert_eq!((&found["path"], &found["line"]), (&json!("src/a.py"), &json!(1)));
+        worker.leaves_nothing();
+    }
+}
+
+#[test]
+fn engine_slow_sbx_1_a_skill_is_verified_and_runs_in_sandboxes_of_each_engine() {
+    // Tools of their own: those of whoever runs the tests may be made of a Python that is nobody else's.
+    let tools = tempfile::tempdir().unwrap();
+    if rustix::process::geteuid().is_root() {
+        chown(tools.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    for worker in Worker::each() {
+        let user = &worker.lab.user;
+        symlink(tools.path(), user.project.path("home/.cache")).unwrap();
+        let (spec, builder) =
+            (spec(user), builder(user, &[&[(SKILL_FILE, SKILL), (TEST_FILE, TESTS)]]));
+        let input = r#"{"title":"one","text":"hello"}"#;
+        for args in [
+            &["doctor", "--install"][..],
+            &["propose", "--file", &spec],
+            &["build", NAME, "--builder", &builder],
+            &["verify", NAME],
+        ] {
+            let done = worker.run(&[&["skill"], args].concat());
+            assert_eq!(done.code, 0, "{args:?}: {}{}", done.out, done.err);
+        }
+        let trusted = worker.typing(&["skill", "promote", NAME], "y\n");
+        assert_eq!(trusted.code, 0, "{}{}", trusted.out, trusted.err);
+        let ran = worker.run(&["skill", "run", NAME, "--input", input]);
+        assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
+        assert_eq!(user.read("notes/one.md"), "hello");
+        images_are_recorded(&worker);
         worker.leaves_nothing();
     }
 }
@@ -92,7 +127,7 @@ fn engine_sbx_9_slow_a_kernel_that_is_killed_takes_its_gate_and_containers_along
 fn engine_sbx_9_a_kernel_that_would_see_the_engines_socket_does_not_start() {
     for mut worker in Worker::each() {
         let seen = worker.lab.root().join("engine.sock");
-        std::os::unix::fs::symlink(&worker.socket, &seen).unwrap();
+        symlink(&worker.socket, &seen).unwrap();
         worker.socket = seen;
         let run = worker.work(&worker.lab.good_turns());
         assert_eq!(run.code, 4, "{}", run.told());

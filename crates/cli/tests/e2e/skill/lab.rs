@@ -83,9 +83,7 @@ impl Forge {
 
     /// Proposes `write_note`.
     pub(crate) fn proposed(&self) {
-        let spec = self.user.project.path("spec.json");
-        std::fs::write(&spec, spec_of(NAME).to_string()).unwrap();
-        self.done(&["propose", "--file", spec.to_str().unwrap()]);
+        self.done(&["propose", "--file", &spec(&self.user)]);
     }
 
     pub(crate) fn command(&self, args: &[&str]) -> Command {
@@ -124,18 +122,8 @@ impl Forge {
         typing(self.command(args), "y\n")
     }
 
-    /// Writes a builder's transcript with these attempts beside the project.
     pub(crate) fn transcript(&self, attempts: &[&[(&str, &str)]]) -> String {
-        let path = self.user.project.path("builder.jsonl");
-        let mut text = "{\"v\":1,\"kind\":\"builder\"}\n".to_owned();
-        for (number, files) in attempts.iter().enumerate() {
-            text += &format!("{}\n", json!({ "attempt": number + 1 }));
-            for (path, content) in *files {
-                text += &format!("{}\n", json!({ "write": { "path": path, "content": content } }));
-            }
-        }
-        std::fs::write(&path, text).unwrap();
-        format!("transcript:{}", path.display())
+        builder(&self.user, attempts)
     }
 
     pub(crate) fn standing(&self) -> String {
@@ -149,6 +137,27 @@ impl Forge {
     pub(crate) fn run_it(&self) -> Answer {
         self.skill(&["run", NAME, "--input", r#"{"title":"one","text":"hello"}"#])
     }
+}
+
+/// Writes a builder's transcript with these attempts beside somebody's project.
+pub(crate) fn builder(user: &User, attempts: &[&[(&str, &str)]]) -> String {
+    let path = user.project.path("builder.jsonl");
+    let mut text = "{\"v\":1,\"kind\":\"builder\"}\n".to_owned();
+    for (number, files) in attempts.iter().enumerate() {
+        text += &format!("{}\n", json!({ "attempt": number + 1 }));
+        for (path, content) in *files {
+            text += &format!("{}\n", json!({ "write": { "path": path, "content": content } }));
+        }
+    }
+    std::fs::write(&path, text).unwrap();
+    format!("transcript:{}", path.display())
+}
+
+/// Writes what is proposed of `write_note` beside somebody's project.
+pub(crate) fn spec(user: &User) -> String {
+    let path = user.project.path("spec.json");
+    std::fs::write(&path, spec_of(NAME).to_string()).unwrap();
+    path.display().to_string()
 }
 
 /// What is proposed of a skill that writes notes.
