@@ -3,10 +3,12 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
+use rusqlite::{Connection, OpenFlags};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::lab::{Lab, Language, Run, complete, run_tests, say, write};
-use crate::program::{Answer, kill_working, typing};
+use crate::program::{Answer, kill_working, typing, working};
 
 /// A file that a person looks at first.
 const LOOKED_AT: &str = "requirements.txt";
@@ -213,6 +215,48 @@ fn cli_5_a_grant_lasts_for_what_is_said_next_and_no_fork_has_it() {
     let id = asked(&lab, &["session", "list", "--json"]).json_lines()[0]["id"].clone();
     let of_fork = asked(&lab, &["session", "grants", id.as_str().unwrap(), "--json"]);
     assert_eq!((of_fork.code, of_fork.out.as_str()), (0, ""), "{}", of_fork.err);
+}
+
+/// Kills what works for the project as soon as a grant is in its ledger, and most often before what was granted is done.
+fn kill_once_granted(lab: &Lab) {
+    let granted = || -> rusqlite::Result<bool> {
+        let database = lab.user.ledger_dir().join("ledger/0001.db");
+        let ledger = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        let kernels = working(&lab.user);
+        for _ in 0..100 {
+            let entry = r#"instr(detail, CAST('"session_entry":"granted"' AS BLOB)) > 0"#;
+            let entry = format!("SELECT count(*) FROM entries WHERE {entry}");
+            if ledger.query_row(&entry, [], |row| row.get::<_, i64>(0))? > 0 {
+                kernels.into_iter().filter_map(Pid::from_raw).for_each(|pid| {
+                    let _gone = kill_process(pid, Signal::KILL);
+                });
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    };
+    // The ledger may not be there yet, or be in the making.
+    while !lab.user.project.state().join("fluffy/projects").exists() || !granted().unwrap_or(false)
+    {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn aud_3_a_kernel_killed_between_a_persons_yes_and_what_it_is_for_knows_of_it() {
+    for _ in 0..5 {
+        let lab = Lab::new(Language::Python);
+        let run = std::thread::scope(|scope| {
+            let run = scope.spawn(|| Run::of(lab.typing(&[], &writing_twice(&lab), "s\ny\n")));
+            kill_once_granted(&lab);
+            run.join().unwrap()
+        });
+        run.assert_done();
+        assert_eq!(questions(&run).len(), 1, "nobody is asked again: {}", run.told());
+        assert_eq!(lab.user.read(LOOKED_AT), "a\nb\n");
+        assert_eq!(asked(&lab, &["session", "grants", "--json"]).json_lines().len(), 1);
+        assert_eq!(lab.user.run(&["audit", "verify"]).code, 0);
+    }
 }
 
 #[test]
