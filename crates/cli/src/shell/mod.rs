@@ -36,7 +36,7 @@ use self::tty::{Tty, write};
 use crate::args::{CapArgs, ChatArgs, ModeName, TaskArgs};
 use crate::commands::run::Caps;
 use crate::environment::Environment;
-use crate::explain::{CliError, DONE};
+use crate::explain::{CANCELLED, CliError, DONE};
 use crate::interrupt;
 use crate::output::Output;
 use crate::place::{Place, private_directory};
@@ -124,10 +124,10 @@ pub(crate) fn run(
         clock: Arc::new(SystemClock),
     };
     let hands = Hands::new(home, manner, post);
-    let mut shell = Shell { app: App::new(setup), screen: Screen::default(), tty, hands, messages };
+    let (app, screen) = (App::new(setup), Screen::default());
+    let mut shell = Shell { app, screen, tty, hands, messages, hung_up: false };
     shell.greet();
-    shell.talk()?;
-    Ok(DONE)
+    Ok(shell.talk()?)
 }
 
 /// The end of the terminal, a polite kill, and going on after a stop.
@@ -161,6 +161,8 @@ struct Shell {
     tty: Tty,
     hands: Hands,
     messages: Receiver<Message>,
+    /// Whether it is not the person who leaves.
+    hung_up: bool,
 }
 
 impl Shell {
@@ -171,8 +173,8 @@ impl Shell {
         self.hands.gather();
     }
 
-    /// Until the person leaves.
-    fn talk(&mut self) -> io::Result<()> {
+    /// Until the person leaves; gives the exit code.
+    fn talk(&mut self) -> io::Result<u8> {
         loop {
             self.draw()?;
             let first = match self.app.is_turning() {
@@ -182,7 +184,7 @@ impl Shell {
             let mut next = match first {
                 Ok(message) => Some(message),
                 Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                Err(RecvTimeoutError::Disconnected) => return Ok(DONE),
             };
             let mut taken = 0;
             while let Some(message) = next {
@@ -208,6 +210,7 @@ impl Shell {
             self.tty.take()?;
             self.screen.forget();
         }
+        self.hung_up |= matches!(message, Message::Hangup);
         let ended = matches!(message, Message::Ended(_));
         let effects = self.app.on(message);
         if ended {
@@ -265,8 +268,8 @@ impl Shell {
         Ok(())
     }
 
-    /// Ends what is under way, and gives the terminal back.
-    fn leave(&mut self) -> io::Result<()> {
+    /// Ends what is under way, and gives the terminal back. Who was not let finish is told so by the exit code.
+    fn leave(&mut self) -> io::Result<u8> {
         let was_busy = self.app.is_busy();
         if was_busy {
             self.hands.cancel();
@@ -283,6 +286,6 @@ impl Shell {
         if was_busy {
             write("It was ended. Go on with: fluffy session resume\n")?;
         }
-        Ok(())
+        Ok(if was_busy || self.hung_up { CANCELLED } else { DONE })
     }
 }

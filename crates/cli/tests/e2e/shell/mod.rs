@@ -233,17 +233,27 @@ fn cli_1_a_program_that_is_told_to_end_gives_the_terminal_back() {
     let terminal = Terminal::new(&lab, &[complete()], SIZE);
     terminal.ready();
     terminal.typed("half a message");
-    let shell = terminal.tmux(&["display", "-p", "#{pane_pid}"]);
-    let children = format!("/proc/{0}/task/{0}/children", shell.trim());
-    let program = std::fs::read_to_string(children).unwrap();
-    let program = rustix::process::Pid::from_raw(program.trim().parse().unwrap()).unwrap();
-    rustix::process::kill_process(program, rustix::process::Signal::TERM).unwrap();
-    terminal.sees("left: 0");
+    terminal.tells_to_end();
+    terminal.sees("left: 130");
     // Whoever comes next is shown what is typed, gets it by lines, and a paste without brackets.
     terminal.paste("seen\n");
     terminal.sees("\nseen\nseen");
     assert!(!terminal.screen().contains("200~"), "{}", terminal.screen());
     assert_eq!(terminal.tmux(&["display", "-p", "#{cursor_flag}"]).trim(), "1");
+}
+
+#[test]
+fn cli_1_a_program_that_is_told_to_end_in_the_middle_of_a_task_ends_it_and_says_how_to_go_on() {
+    let lab = Lab::new(Language::Python);
+    let sleeping = call("shell.run", json!({"command": "sleep", "args": ["1000"]}));
+    let terminal = Terminal::new(&lab, &[say("I wait.", &[sleeping])], SIZE);
+    terminal.ready();
+    terminal.typed("fix sums.py: it waits");
+    terminal.press(&["Enter"]);
+    terminal.sees("shell.run sleep 1000");
+    terminal.tells_to_end();
+    terminal.sees("left: 130");
+    assert!(terminal.screen().contains("fluffy session resume"), "{}", terminal.screen());
 }
 
 #[test]

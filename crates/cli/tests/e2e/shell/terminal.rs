@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::task::lab::{Lab, Language, with_pytest};
@@ -66,6 +67,15 @@ impl Terminal {
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "tmux {args:?}: {told}");
         String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Kills the program politely.
+    pub(crate) fn tells_to_end(&self) {
+        let shell = self.tmux(&["display", "-p", "#{pane_pid}"]);
+        let children = format!("/proc/{0}/task/{0}/children", shell.trim());
+        let program = std::fs::read_to_string(children).unwrap();
+        let program = Pid::from_raw(program.trim().parse().unwrap()).unwrap();
+        kill_process(program, Signal::TERM).unwrap();
     }
 
     /// Presses keys by tmux's names.
