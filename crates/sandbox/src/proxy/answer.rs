@@ -16,28 +16,27 @@ pub(super) fn refused(asked: &Asked, refusal: Refusal) -> Vec<u8> {
         Some(fix) => format!("fluffy refused {target}: {refusal}\n{fix}\n"),
         None => format!("fluffy refused {target}: {refusal}\n"),
     };
-    answer(asked, status(refusal), &text)
+    answer(asked, status(refusal), &format!("fluffy refused it: {refusal}"), &text)
 }
 
 /// The answer to a request whose host could not be reached.
 pub(super) fn failed(asked: &Asked, failure: Failure) -> Vec<u8> {
     let status = match failure {
-        Failure::Timeout => "504 Gateway Timeout",
+        Failure::Timeout => 504,
         // A rule of another proxy is a rule: asking again changes nothing.
-        Failure::Upstream(400..=499) => "403 Forbidden",
-        Failure::Lookup | Failure::Connect | Failure::Upstream(_) | Failure::Silent => {
-            "502 Bad Gateway"
-        }
+        Failure::Upstream(400..=499) => 403,
+        Failure::Lookup | Failure::Connect | Failure::Upstream(_) | Failure::Silent => 502,
     };
     let text = format!("fluffy let {} through, but {failure}\n", target(asked));
-    answer(asked, status, &text)
+    answer(asked, status, &failure.to_string(), &text)
 }
 
-fn answer(asked: &Asked, status: &str, text: &str) -> Vec<u8> {
+/// The reason stands in the first line, too: it is all that most programs show of a tunnel that they were refused.
+fn answer(asked: &Asked, status: u16, reason: &str, text: &str) -> Vec<u8> {
     let body = if asked.method == "HEAD" { "" } else { text };
     let length = text.len();
     let answer = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\n\
+        "HTTP/1.1 {status} {reason}\r\nContent-Type: text/plain; charset=utf-8\r\n\
          Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
     );
     answer.into_bytes()
@@ -51,23 +50,23 @@ fn target(asked: &Asked) -> String {
     }
 }
 
-fn status(refusal: Refusal) -> &'static str {
+fn status(refusal: Refusal) -> u16 {
     match refusal {
         Refusal::Malformed(_)
         | Refusal::Host(_)
         | Refusal::Scheme
         | Refusal::Incomplete
-        | Refusal::Second => "400 Bad Request",
-        Refusal::TooLarge => "431 Request Header Fields Too Large",
-        Refusal::Slow => "408 Request Timeout",
-        Refusal::Busy => "503 Service Unavailable",
+        | Refusal::Second => 400,
+        Refusal::TooLarge => 431,
+        Refusal::Slow => 408,
+        Refusal::Busy => 503,
         Refusal::Unlisted
         | Refusal::Port
         | Refusal::Metadata
         | Refusal::Private
         | Refusal::Names
         | Refusal::NotTls
-        | Refusal::ServerName => "403 Forbidden",
+        | Refusal::ServerName => 403,
     }
 }
 
@@ -113,7 +112,8 @@ mod tests {
         let asked =
             Asked { method: "CONNECT".to_owned(), host: "a.example".to_owned(), port: Some(443) };
         let answer = String::from_utf8(refused(&asked, Refusal::Unlisted)).unwrap();
-        assert!(answer.starts_with("HTTP/1.1 403 Forbidden\r\n"), "{answer}");
+        let first = answer.lines().next().unwrap();
+        assert_eq!(first, "HTTP/1.1 403 fluffy refused it: the host is not listed");
         let (_, body) = answer.split_once("\r\n\r\n").unwrap();
         assert_eq!(
             body,
