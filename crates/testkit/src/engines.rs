@@ -188,6 +188,10 @@ fn answers(socket: &Path) -> io::Result<bool> {
 
 impl Drop for OwnEngine {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            let said = std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
+            eprintln!("what {} said:\n{said}", self.kind);
+        }
         // One that was killed left what it had started, and is the one to take it away.
         if self.process.is_none() {
             let _failed = self.again(0);
