@@ -25,7 +25,7 @@ pub(crate) use self::chat::{ChatReply, ChatWork, ReplyKind, Say};
 use crate::builders;
 use crate::commands::run::{Caps, Outcome};
 use crate::environment::Environment;
-use crate::explain::{CliError, Explained};
+use crate::explain::{CANCELLED, CliError, DONE, Explained};
 use crate::forge::Answer;
 use crate::providers::{GatewaySetup, ModelSource, Via, exposed_pairs};
 use crate::review::{Asked, Reply};
@@ -631,6 +631,18 @@ pub(crate) enum End {
 }
 
 impl End {
+    /// Whether somebody wanted it to stop, and it had not come to its own end before.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        let code = match self {
+            Self::Task(outcome) => outcome.code(),
+            Self::Skill(answer) => answer.code(),
+            Self::Chat(reply) => reply.code(),
+            Self::Error(explained) => explained.code,
+            Self::Done(_) | Self::Plugin(_) => DONE,
+        };
+        code == CANCELLED
+    }
+
     /// How a task ended.
     pub(crate) fn task(self) -> Result<Outcome, CliError> {
         match self {

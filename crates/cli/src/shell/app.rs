@@ -175,6 +175,13 @@ impl App {
         std::mem::take(&mut self.effects)
     }
 
+    /// The work came to its end when the person had left already: nothing is sent after it.
+    pub(crate) fn last(&mut self, end: Box<End>) {
+        self.waiting.clear();
+        self.ended(Ok(end));
+        self.effects.clear();
+    }
+
     /// Whether something turns, so that it has to be drawn again soon.
     pub(crate) fn is_turning(&self) -> bool {
         self.under.is_some() || self.interrupted_ms.is_some()

@@ -270,22 +270,32 @@ impl Shell {
 
     /// Ends what is under way, and gives the terminal back. Who was not let finish is told so by the exit code.
     fn leave(&mut self) -> io::Result<u8> {
-        let was_busy = self.app.is_busy();
-        if was_busy {
-            self.hands.cancel();
-            // Whoever asked is answered, as nobody listens any more.
-            while let Ok(message) = self.messages.recv_timeout(FAREWELL) {
-                if matches!(message, Message::Ended(_)) {
-                    break;
-                }
-            }
-        }
+        let is_cut_off = self.app.is_busy() && self.end_work()?;
         self.tty.page(false)?;
         write(&self.screen.leave())?;
         self.tty.give_back();
-        if was_busy {
+        if is_cut_off {
             write("It was ended. Go on with: fluffy session resume\n")?;
         }
-        Ok(if was_busy || self.hung_up { CANCELLED } else { DONE })
+        Ok(if is_cut_off || self.hung_up { CANCELLED } else { DONE })
+    }
+
+    /// Has what is under way end; whether that was before it was done.
+    fn end_work(&mut self) -> io::Result<bool> {
+        self.hands.cancel();
+        while let Ok(message) = self.messages.recv_timeout(FAREWELL) {
+            match message {
+                // It may have been done in the same moment: then that is what is told.
+                Message::Ended(Ok(end)) if !end.is_cancelled() => {
+                    self.app.last(end);
+                    return self.draw().map(|()| false);
+                }
+                Message::Ended(_) => break,
+                Message::Told(event) => drop(self.app.on(Message::Told(event))),
+                // Whoever asked is answered by this, as nobody listens any more.
+                _ => {}
+            }
+        }
+        Ok(true)
     }
 }

@@ -42,6 +42,10 @@ impl Scene {
     fn on(&mut self, message: Message) {
         let effects = self.app.on(message);
         self.effects.extend(effects);
+        self.draw();
+    }
+
+    fn draw(&mut self) {
         self.app.refresh();
         let text = self.app.stage.draw(&mut self.drawn);
         self.terminal.process(text.as_bytes());
@@ -417,6 +421,22 @@ fn cli_1_commands_reach_the_session_whether_it_runs_or_not() {
     let shown = Bytes(b"step 2 is taken back\n".to_vec());
     scene.on(Message::Ended(Ok(Box::new(End::Done(shown)))));
     assert!(scene.text().contains("│ step 2 is taken back"));
+}
+
+#[test]
+fn cli_1_what_is_done_while_the_person_leaves_is_told_and_nothing_is_sent_after_it() {
+    let mut scene = Scene::new();
+    scene.begun();
+    scene.sent("and the next");
+    let Message::Ended(Ok(end)) = done("Both are fixed.") else { panic!("it has ended") };
+    assert!(!end.is_cancelled());
+    scene.app.last(end);
+    scene.draw();
+    assert!(scene.text().contains("Both are fixed."), "{}", scene.text());
+    assert!(!scene.text().contains("and the next"), "{}", scene.text());
+    assert!(scene.app.on(Message::Resumed).is_empty());
+    assert!(End::Task(Outcome::Cancelled).is_cancelled());
+    assert!(End::Error(crate::explain::Explained::cancelled()).is_cancelled());
 }
 
 #[test]

@@ -75,6 +75,12 @@ impl Scripted {
         assert!(wrong.is_empty(), "{:?}: {}", self.vendor, wrong.join("\n\n"));
         self.notes.given.lock().unwrap().clone()
     }
+
+    /// How many turns were given, when those who asked are gone: the last request may still have been on its way.
+    fn given_at_last(&self) -> usize {
+        self.server.wait_for_ends(self.server.connections());
+        self.given().len()
+    }
 }
 
 fn serve(hearing: &Hearing<'_>, notes: &Notes, asked: &Asked, peer: &mut dyn Peer) -> Then {

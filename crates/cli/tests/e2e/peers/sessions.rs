@@ -158,7 +158,7 @@ fn check_resumed(vendor: Vendor, state: &str) {
     let scripted = Scripted::start(vendor, lines(language), false);
     let scene = Scene::new(Lab::new(language), &[scripted.address()]);
     let began = killed_at(&scene, vendor, state);
-    let before = scripted.given().len();
+    let before = scripted.given_at_last();
     let recorded = scene.recorded(&began);
     let answer = scene.answer(&["session", "resume", "--json"]);
     scripted.given();
@@ -197,7 +197,7 @@ fn check_taken_over(first: Vendor, second: Vendor) {
     let other = Scripted::start(second, lines(language), true);
     let scene = Scene::new(Lab::new(language), &[one.address(), other.address()]);
     killed_at(&scene, first, "code_writing");
-    let before = one.given().len();
+    let before = one.given_at_last();
     let provider = format!("peer-{}", second.protocol());
     let model = second.model();
     let args = ["session", "resume", "--json", "--provider", &provider, "-m", model];

@@ -238,7 +238,7 @@ fn kill_once_granted(lab: &Lab, is_over: &dyn Fn() -> bool) {
     let projects = lab.user.project.state().join("fluffy/projects");
     let is_there = || std::fs::read_dir(&projects).is_ok_and(|mut dirs| dirs.next().is_some());
     // The ledger may not be there yet, or be in the making.
-    while !is_over() && !(is_there() && granted().unwrap_or(false)) {
+    while !(is_over() || is_there() && granted().unwrap_or(false)) {
         std::thread::yield_now();
     }
 }
