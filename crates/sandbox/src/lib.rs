@@ -19,6 +19,7 @@ mod profile;
 pub mod proxy;
 mod runtime;
 mod template;
+mod tree;
 mod volume;
 
 pub use config::{Changes, Config, ConfigError, Parts, Shown, Workspace};

@@ -4,13 +4,12 @@
 //! disk it is a directory of the runtime's, removed when the volume is dropped and swept up if the kernel
 //! was killed before.
 
-use std::fs::Permissions;
-use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+
+use crate::tree::remove_tree;
 
 /// What a volume is kept in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,56 +88,5 @@ impl Drop for Inner {
             // What cannot be removed now is swept up with the next start.
             let _left = remove_tree(directory);
         }
-    }
-}
-
-/// Removes a directory that a job wrote to, which may hold directories that nobody may enter. Nobody writes
-/// to it any more.
-#[expect(clippy::disallowed_methods, reason = "the one place that removes volumes")]
-pub(crate) fn remove_tree(top: &Path) -> io::Result<()> {
-    match std::fs::remove_dir_all(top) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        other => return other,
-    }
-    let mut pending = vec![top.to_owned()];
-    while let Some(directory) = pending.pop() {
-        match std::fs::set_permissions(&directory, Permissions::from_mode(0o700)) {
-            // Somebody else's, such as what an overlay that an engine mounted works in: empty, it can go.
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                std::fs::remove_dir(&directory)?;
-                continue;
-            }
-            other => other?,
-        }
-        for entry in std::fs::read_dir(&directory)? {
-            let entry = entry?;
-            // The kind of the entry itself: a link to a directory is not one.
-            if entry.file_type()?.is_dir() {
-                pending.push(entry.path());
-            }
-        }
-    }
-    std::fs::remove_dir_all(top)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn directories_that_nobody_may_enter_are_removed_and_links_are_not_followed() {
-        let dir = tempfile::tempdir().unwrap();
-        let (kept, volume) = (dir.path().join("kept"), dir.path().join("volume"));
-        std::fs::create_dir(&kept).unwrap();
-        std::fs::create_dir_all(volume.join("a/b/c")).unwrap();
-        std::os::unix::fs::symlink(&kept, volume.join("a/link")).unwrap();
-        for closed in ["a/b/c", "a/b"] {
-            std::fs::set_permissions(volume.join(closed), Permissions::from_mode(0o000)).unwrap();
-        }
-        drop(Volume::new(Some(volume.clone())));
-        assert!(!volume.exists());
-        assert!(kept.exists());
-        remove_tree(&volume).unwrap();
     }
 }

@@ -24,7 +24,7 @@ use crate::native::spec::Owner;
 use crate::native::supervise::{Running, Supervisor, serve};
 use crate::native::{lock, outside, system};
 use crate::runtime::{Failure, RuntimeError};
-use crate::volume::remove_tree;
+use crate::tree::remove_tree;
 
 use super::Shared;
 use super::error::ApiError;

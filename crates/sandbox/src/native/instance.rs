@@ -15,7 +15,7 @@ use fluffy_base::{IdSource as _, SystemIds};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::runtime::Swept;
-use crate::volume::remove_tree;
+use crate::tree::remove_tree;
 
 use super::cgroup::Stale;
 

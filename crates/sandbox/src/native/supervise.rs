@@ -20,11 +20,19 @@ use crate::runtime::{Failure, RuntimeError};
 
 use super::cgroup::Used;
 use super::control::{self, Message};
+use super::disk::Weight;
 use super::hold::Hold;
 use super::{disk, lock};
 
 /// How often a volume on disk is looked at.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// The part of the time that may be spent on it: where there is much to weigh, that is done less often.
+const LOOKING: u32 = 10;
+
+/// So much is left of a disk by all jobs that take more than they may in ways that nobody can weigh: files without a name
+/// are in no directory.
+const RESERVE: u64 = 1 << 30;
 
 /// Bytes read from a stream at a time.
 const CHUNK: usize = 64 << 10;
@@ -255,9 +263,31 @@ struct Seen {
     /// What it had used when it ended by itself, where that cannot be known later.
     used: Option<Used>,
     failed: Option<RuntimeError>,
-    weighed_at: Option<Instant>,
-    /// Free space of the volume's file system when it was last weighed.
-    free: Option<u64>,
+    /// When it is to be looked at whether the volume has grown.
+    look_at: Option<Instant>,
+    /// What was free on the volume's file system at first, and when it was last weighed.
+    first: Option<Free>,
+    last: Option<Free>,
+}
+
+/// What is free on a file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Free {
+    bytes: u64,
+    files: u64,
+}
+
+impl Free {
+    fn on(volume: &OwnedFd) -> Option<Self> {
+        let system = rustix::fs::fstatvfs(volume).ok()?;
+        let bytes = system.f_bavail.saturating_mul(system.f_frsize);
+        Some(Self { bytes, files: system.f_favail })
+    }
+
+    /// Whether more is gone than one job may take, and little is left for everybody.
+    fn is_used_up(self, first: Self, limits: &Limits) -> bool {
+        self.bytes < RESERVE && first.bytes.saturating_sub(self.bytes) > limits.disk.bytes()
+    }
 }
 
 impl Supervisor {
@@ -291,8 +321,7 @@ impl Supervisor {
         while self.listen(&mut seen) {}
         self.running.hold.reap();
         if seen.limit.is_none() {
-            // What was written since somebody last looked, whatever became of the rest of the disk meanwhile.
-            seen.free = None;
+            // What was written since somebody last looked.
             self.weigh(&mut seen);
         }
         self.drain(Stream::Out, &mut seen);
@@ -320,26 +349,37 @@ impl Supervisor {
         }
         let mut next = [deadline, kill_at].into_iter().flatten().min();
         if self.disk.is_some() && seen.limit.is_none() {
-            if seen.weighed_at.is_none_or(|at| time.duration_since(at) >= LOOK) {
-                seen.weighed_at = Some(time);
-                self.weigh(seen);
+            if seen.look_at.is_none_or(|at| time >= at) {
+                self.look(seen);
+                seen.look_at = now().checked_add(LOOK.max(now().duration_since(time) * LOOKING));
             }
-            next = [next, time.checked_add(LOOK)].into_iter().flatten().min();
+            next = [next, seen.look_at].into_iter().flatten().min();
         }
         next.map(|next| next.saturating_duration_since(time))
     }
 
-    /// Weighs the volume when its file system has lost space since the last time.
-    fn weigh(&self, seen: &mut Seen) {
-        let Some(volume) = &self.disk else { return };
-        let Ok(system) = rustix::fs::fstatvfs(volume) else { return };
-        let free = system.f_bavail.saturating_mul(system.f_frsize);
-        if seen.free.is_some_and(|before| free >= before) {
+    /// Weighs the volume when something has changed on its file system, by whomever: one who makes room for somebody else
+    /// does not hide what is written.
+    fn look(&self, seen: &mut Seen) {
+        let free = self.disk.as_ref().and_then(Free::on);
+        if free.is_some() && free == seen.last {
             return;
         }
-        seen.free = Some(free);
-        let weight = disk::weigh(volume.as_fd()).unwrap_or_default();
-        if weight.bytes > self.limits.disk.bytes() || weight.files > self.limits.files {
+        let first = seen.first.or(free);
+        (seen.first, seen.last) = (first, free);
+        let used_up =
+            free.zip(first).is_some_and(|(free, first)| free.is_used_up(first, &self.limits));
+        if used_up {
+            return self.over(Limit::Disk, seen);
+        }
+        self.weigh(seen);
+    }
+
+    /// Ends what has written more than it may.
+    fn weigh(&self, seen: &mut Seen) {
+        let Some(volume) = &self.disk else { return };
+        let most = Weight { bytes: self.limits.disk.bytes(), files: self.limits.files };
+        if !disk::fits(volume.as_fd(), most) {
             self.over(Limit::Disk, seen);
         }
     }

@@ -85,9 +85,9 @@ fn attack_88_files_end_at_the_limit() {
         .check();
 }
 
-#[test]
-fn attack_89_a_volume_on_disk_ends_at_the_limit() {
-    attack("fill-and-stay")
+/// Writes to a volume on disk in some way, more than it may, and stays.
+fn on_disk(name: &'static str) {
+    attack(name)
         .args(["24", "{project}"])
         .row("as much together", "", "ok")
         .row("the attacker", "", "is still there")
@@ -100,6 +100,21 @@ fn attack_89_a_volume_on_disk_ends_at_the_limit() {
         .control(|control| control.poked = true)
         .stopped(|_, seen| assert_eq!(seen.end, "ended: the limit of disk space was reached"))
         .check();
+}
+
+#[test]
+fn attack_89_a_volume_on_disk_ends_at_the_limit() {
+    on_disk("fill-and-stay");
+}
+
+#[test]
+fn attack_89_a_directory_that_nobody_may_enter_ends_at_the_limit() {
+    on_disk("fill-closed");
+}
+
+#[test]
+fn attack_89_a_directory_that_is_very_deep_ends_at_the_limit() {
+    on_disk("fill-deep");
 }
 
 #[test]

@@ -8,9 +8,10 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use fluffy_base::{ByteSize, Span};
 use fluffy_sandbox::{
-    Changes, Config, Job, Native, NativeOptions, Runtime as _, RuntimeError, Store, Stream,
-    Template, Watcher, Workspace,
+    Changes, Config, End, Job, Limit, Limits, Native, NativeOptions, Runtime as _, RuntimeError,
+    Store, Stream, Template, Watcher, Workspace,
 };
 
 use crate::counted::{Counted, Place};
@@ -294,4 +295,54 @@ fn case_57_without_processes_no_job_runs() {
         .unwrap();
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{} {text}", String::from_utf8_lossy(&output.stdout));
+}
+
+/// Nobody can weigh files without a name, which are in no directory: where little room is left for everybody, their job
+/// ends.
+#[test]
+fn sbx_5_files_without_a_name_do_not_take_the_last_room() {
+    const APART: &str = "FLUFFY_ENDURANCE_ROOM";
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    if std::env::var_os(APART).is_none() {
+        let output = Command::new("unshare")
+            .arg("--mount")
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", "faults::sbx_5_files_without_a_name_do_not_take_the_last_room"])
+            .env(APART, "1")
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        return;
+    }
+    let place = Place::new();
+    fs::create_dir_all(place.state()).unwrap();
+    let mut mount = Command::new("mount");
+    mount.args(["-t", "tmpfs", "-o", "size=64m,mode=700", "tmpfs"]).arg(place.state());
+    assert!(mount.status().unwrap().success());
+    let native = open(&place.state());
+    let limits = Limits {
+        disk: ByteSize::from_bytes(8 << 20),
+        duration: Some(Span::from_ms(60_000)),
+        ..Template::CodeExecutor.limits()
+    };
+    let run = |script: &str| {
+        let workspace = Workspace::overlay(&place.project(), native.volume(Store::Disk).unwrap());
+        let config = executor().narrowed_to(limits).with_workspace(workspace).unwrap();
+        native
+            .run(config, Job::new("bash").args(["-c", script, place.token()]), Arc::new(()))
+            .unwrap()
+    };
+    let taken = |each: &str| {
+        format!(
+            "set -e; exec 3>a 4>b 5>c; rm a b c
+             for to in 3 4 5; do head -c {each} /dev/zero >&$to; done
+             [ ! -e stay ] || sleep 60"
+        )
+    };
+    let little = run(&taken("2M"));
+    assert_eq!(little.end, End::Exited(0), "{little:?}");
+    let much = run(&format!("touch stay; {}", taken("6M")));
+    assert_eq!(much.end, End::Limit(Limit::Disk), "{much:?}");
 }

@@ -1,6 +1,7 @@
 //! Drives a sandbox as the user it runs as, and says what became of the attack in it.
 
 use std::fs;
+use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
@@ -159,7 +160,12 @@ fn list(content: BorrowedFd<'_>, changes: &mut Vec<String>) {
     let top = PathBuf::from(format!("/proc/self/fd/{}", content.as_raw_fd()));
     let mut pending = vec![top.clone()];
     while let Some(directory) = pending.pop() {
-        for entry in fs::read_dir(&directory).unwrap() {
+        let entries = match fs::read_dir(&directory) {
+            // It was listed itself.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => continue,
+            other => other.unwrap(),
+        };
+        for entry in entries {
             let path = entry.unwrap().path();
             let metadata = path.symlink_metadata().unwrap();
             let kind = metadata.file_type();

@@ -5,6 +5,7 @@
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use super::{Report, pairs};
@@ -18,6 +19,8 @@ pub(super) const ATTACKS: &[(&str, super::Attack)] = &[
     ("memory-files", memory_files),
     ("fill", fill),
     ("fill-and-stay", fill_and_stay),
+    ("fill-closed", fill_closed),
+    ("fill-deep", fill_deep),
     ("many-files", many_files),
     ("one-large-file", one_large_file),
     ("open-files", open_files),
@@ -145,9 +148,31 @@ fn fill(args: &[&str], report: &mut Report) {
 
 /// As many files of one mebibyte, each of which is small enough; then stays, as below.
 fn fill_and_stay(args: &[&str], report: &mut Report) {
+    fill_with(Path::new(args[1]), args, report);
+}
+
+/// The same from inside a directory that nobody may enter any more.
+fn fill_closed(args: &[&str], report: &mut Report) {
+    let closed = Path::new(args[1]).join("closed");
+    fs::create_dir_all(closed.join("inner")).unwrap();
+    std::env::set_current_dir(closed.join("inner")).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
+    fill_with(Path::new("."), args, report);
+}
+
+/// The same deeper than most would look.
+fn fill_deep(args: &[&str], report: &mut Report) {
+    std::env::set_current_dir(args[1]).unwrap();
+    for _ in 0..300 {
+        fs::create_dir("d").unwrap();
+        std::env::set_current_dir("d").unwrap();
+    }
+    fill_with(Path::new("."), args, report);
+}
+
+fn fill_with(directory: &Path, args: &[&str], report: &mut Report) {
     let count: usize = args[0].parse().unwrap();
     let chunk = vec![1_u8; 1 << 20];
-    let directory = Path::new(args[1]);
     let filled =
         (0..count).try_for_each(|number| fs::write(directory.join(number.to_string()), &chunk));
     report.tried("as much together", filled);

@@ -1,0 +1,240 @@
+//! Directories that a job wrote: as deep as it liked, and some that nobody may enter.
+//!
+//! Whoever goes through them has a descriptor for each directory on the way and no more than [`DEPTH`] of them: nothing
+//! that a job leaves takes the kernel's descriptors or its stack.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, RawDir, SeekFrom, chmod, fchmod, fstat, openat, renameat,
+    seek, unlinkat,
+};
+use rustix::io::Errno;
+
+/// How deep one goes. What lies deeper is never harvested either.
+pub(crate) const DEPTH: usize = 128;
+
+/// Dozens of entries at a time, and always room for one.
+const LISTING: usize = 32 << 10;
+
+/// The rights to see what is in a directory and what it is like.
+pub(crate) const TO_LOOK: Mode = Mode::RUSR.union(Mode::XUSR);
+
+const LISTED: OFlags = OFlags::RDONLY.union(PLACE);
+const PLACE: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// A directory that can be listed, and gone through until it is dropped.
+pub(crate) struct Entered {
+    directory: OwnedFd,
+    /// The mode that it is given back, where nobody was to enter it.
+    closed: Option<Mode>,
+}
+
+impl Entered {
+    /// Enters a directory by its name. No link is followed.
+    pub(crate) fn at(
+        parent: BorrowedFd<'_>,
+        name: &CStr,
+        rights: Mode,
+    ) -> rustix::io::Result<Self> {
+        Self::of(openat(parent, name, PLACE | OFlags::PATH, Mode::empty())?.as_fd(), rights)
+    }
+
+    /// Enters a directory that is open somehow, with rights that one needs in it.
+    pub(crate) fn of(place: BorrowedFd<'_>, rights: Mode) -> rustix::io::Result<Self> {
+        // The way over this name leads to the directory itself, whatever becomes of its path.
+        let path = format!("/proc/self/fd/{}", place.as_raw_fd());
+        let mode = Mode::from_raw_mode(fstat(place)?.st_mode);
+        let closed = (!mode.contains(rights)).then_some(mode);
+        if closed.is_some() {
+            chmod(&path, mode | rights)?;
+        }
+        match openat(CWD, &path, LISTED.difference(OFlags::NOFOLLOW), Mode::empty()) {
+            Ok(directory) => Ok(Self { directory, closed }),
+            Err(errno) => {
+                closed.map_or(Ok(()), |mode| chmod(&path, mode))?;
+                Err(errno)
+            }
+        }
+    }
+
+    /// What is in it: names, and whether it is a directory as far as the listing tells.
+    pub(crate) fn entries(&self) -> rustix::io::Result<Vec<(CString, bool)>> {
+        // From the beginning, however often it is asked.
+        seek(&self.directory, SeekFrom::Start(0))?;
+        let mut buffer = Vec::with_capacity(LISTING);
+        let mut listing = RawDir::new(&self.directory, buffer.spare_capacity_mut());
+        let mut entries = Vec::new();
+        while let Some(entry) = listing.next() {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name != c"." && name != c".." {
+                entries.push((name.to_owned(), entry.file_type() == FileType::Directory));
+            }
+        }
+        Ok(entries)
+    }
+}
+
+impl AsFd for Entered {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        if let Some(mode) = self.closed {
+            // It may be gone, or a job has changed it again.
+            let _kept = fchmod(&self.directory, mode);
+        }
+    }
+}
+
+/// Removes a directory that a job wrote to. Nobody writes to it any more.
+pub(crate) fn remove_tree(top: &Path) -> io::Result<()> {
+    let place = match openat(CWD, top, PLACE | OFlags::PATH, Mode::empty()) {
+        Err(Errno::NOENT) => return Ok(()),
+        other => other?,
+    };
+    let mut removal = Removal { top: Entered::of(place.as_fd(), Mode::RWXU)?, moved: 0 };
+    while removal.is_left()? {}
+    Ok(rustix::fs::rmdir(top)?)
+}
+
+struct Removal {
+    top: Entered,
+    /// How many directories have been brought up to the top.
+    moved: u64,
+}
+
+impl Removal {
+    /// Empties the top; whether something was brought there meanwhile.
+    fn is_left(&mut self) -> rustix::io::Result<bool> {
+        let before = self.moved;
+        for (name, is_dir) in self.top.entries()? {
+            // A second descriptor of the same directory, as it is changed while one goes through it.
+            let top = self.top.directory.try_clone().map_err(|_none| Errno::MFILE)?;
+            self.remove(top.as_fd(), &name, is_dir, 1)?;
+        }
+        Ok(self.moved > before)
+    }
+
+    fn remove(
+        &mut self,
+        parent: BorrowedFd<'_>,
+        name: &CStr,
+        is_dir: bool,
+        depth: usize,
+    ) -> rustix::io::Result<()> {
+        if !is_dir {
+            match unlinkat(parent, name, AtFlags::empty()) {
+                // Not every file system tells of directories when they are listed.
+                Err(Errno::ISDIR | Errno::PERM) => {}
+                other => return other,
+            }
+        }
+        match Entered::at(parent, name, Mode::RWXU) {
+            Ok(inner) if depth == DEPTH => {
+                self.bring_up(parent, name)?;
+                drop(inner);
+                return Ok(());
+            }
+            Ok(inner) => {
+                for (name, is_dir) in inner.entries()? {
+                    self.remove(inner.as_fd(), &name, is_dir, depth + 1)?;
+                }
+            }
+            // Somebody else's, such as what an overlay that an engine mounted works in: empty, it can go.
+            Err(Errno::PERM | Errno::ACCESS) => {}
+            Err(errno) => return Err(errno),
+        }
+        unlinkat(parent, name, AtFlags::REMOVEDIR)
+    }
+
+    /// Brings a directory up to the top, where it is removed later.
+    fn bring_up(&mut self, parent: BorrowedFd<'_>, name: &CStr) -> rustix::io::Result<()> {
+        loop {
+            self.moved += 1;
+            match renameat(parent, name, &self.top, format!("moved-{}", self.moved)) {
+                // What has this name is no empty directory.
+                Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR) => {}
+                other => return other,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make trees up")]
+mod tests {
+    use super::*;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use rustix::fs::mkdirat;
+
+    fn open(path: &Path) -> OwnedFd {
+        openat(CWD, path, LISTED, Mode::empty()).unwrap()
+    }
+
+    #[test]
+    fn directories_that_nobody_may_enter_are_removed_and_links_are_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (kept, volume) = (dir.path().join("kept"), dir.path().join("volume"));
+        fs::create_dir(&kept).unwrap();
+        fs::create_dir_all(volume.join("a/b/c")).unwrap();
+        std::os::unix::fs::symlink(&kept, volume.join("a/link")).unwrap();
+        for closed in ["a/b/c", "a/b", ""] {
+            fs::set_permissions(volume.join(closed), Permissions::from_mode(0o000)).unwrap();
+        }
+        remove_tree(&volume).unwrap();
+        assert!(!volume.exists());
+        assert!(kept.exists());
+        remove_tree(&volume).unwrap();
+    }
+
+    #[test]
+    fn a_tree_deeper_than_any_stack_and_any_number_of_descriptors_is_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let volume = dir.path().join("volume");
+        // Names that what is brought up would like to have.
+        fs::create_dir_all(volume.join("moved-1/inner")).unwrap();
+        fs::create_dir(volume.join("moved-2")).unwrap();
+        fs::write(volume.join("moved-3"), "a file").unwrap();
+        let mut deepest = open(&volume);
+        for number in 0..12_000 {
+            mkdirat(&deepest, "d", Mode::RWXU).unwrap();
+            let inner = openat(&deepest, "d", LISTED, Mode::empty()).unwrap();
+            if number % 1_000 == 0 {
+                fchmod(&deepest, Mode::empty()).unwrap();
+            }
+            deepest = inner;
+        }
+        drop(deepest);
+        // What a job leaves is removed by threads, whose stacks are small.
+        let small = std::thread::Builder::new().stack_size(256 << 10);
+        small.spawn(move || remove_tree(&volume)).unwrap().join().unwrap().unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_closed_directory_is_closed_again_and_a_link_in_its_place_is_not_entered() {
+        let dir = tempfile::tempdir().unwrap();
+        let (closed, file) = (dir.path().join("closed"), dir.path().join("closed/file"));
+        fs::create_dir(&closed).unwrap();
+        fs::write(file, "seen").unwrap();
+        fs::set_permissions(&closed, Permissions::from_mode(0o000)).unwrap();
+        std::os::unix::fs::symlink(&closed, dir.path().join("link")).unwrap();
+        let top = open(dir.path());
+        let entered = Entered::at(top.as_fd(), c"closed", TO_LOOK).unwrap();
+        assert_eq!(entered.entries().unwrap(), [(c"file".to_owned(), false)]);
+        drop(entered);
+        assert_eq!(fs::metadata(&closed).unwrap().permissions().mode() & 0o7777, 0);
+        assert!(Entered::at(top.as_fd(), c"link", TO_LOOK).is_err());
+        fs::set_permissions(&closed, Permissions::from_mode(0o700)).unwrap();
+    }
+}
