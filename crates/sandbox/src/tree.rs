@@ -100,27 +100,38 @@ pub(crate) fn remove_tree(top: &Path) -> io::Result<()> {
         Err(Errno::NOENT) => return Ok(()),
         other => other?,
     };
-    let mut removal = Removal { top: Entered::of(place.as_fd(), Mode::RWXU)?, moved: 0 };
+    let entered = Entered::of(place.as_fd(), Mode::RWXU)?;
+    let mut removal = Removal { top: &entered, moved: 0 };
     while removal.is_left()? {}
-    Ok(rustix::fs::rmdir(top)?)
+    match rustix::fs::rmdir(top) {
+        Err(Errno::NOENT) => Ok(()),
+        other => Ok(other?),
+    }
 }
 
-struct Removal {
-    top: Entered,
+struct Removal<'a> {
+    top: &'a Entered,
     /// How many directories have been brought up to the top.
     moved: u64,
 }
 
-impl Removal {
+impl Removal<'_> {
     /// Empties the top; whether something was brought there meanwhile.
     fn is_left(&mut self) -> rustix::io::Result<bool> {
-        let before = self.moved;
-        for (name, is_dir) in self.top.entries()? {
-            // A second descriptor of the same directory, as it is changed while one goes through it.
-            let top = self.top.directory.try_clone().map_err(|_none| Errno::MFILE)?;
-            self.remove(top.as_fd(), &name, is_dir, 1)?;
-        }
+        let (top, before) = (self.top, self.moved);
+        self.empty(top, 1)?;
         Ok(self.moved > before)
+    }
+
+    fn empty(&mut self, directory: &Entered, depth: usize) -> rustix::io::Result<()> {
+        for (name, is_dir) in directory.entries()? {
+            match self.remove(directory.as_fd(), &name, is_dir, depth) {
+                // Somebody else removes it, too.
+                Err(Errno::NOENT) => {}
+                other => other?,
+            }
+        }
+        Ok(())
     }
 
     fn remove(
@@ -138,16 +149,9 @@ impl Removal {
             }
         }
         match Entered::at(parent, name, Mode::RWXU) {
-            Ok(inner) if depth == DEPTH => {
-                self.bring_up(parent, name)?;
-                drop(inner);
-                return Ok(());
-            }
-            Ok(inner) => {
-                for (name, is_dir) in inner.entries()? {
-                    self.remove(inner.as_fd(), &name, is_dir, depth + 1)?;
-                }
-            }
+            // Open, as a directory is changed itself when it gets another above it.
+            Ok(_inner) if depth == DEPTH => return self.bring_up(parent, name),
+            Ok(inner) => self.empty(&inner, depth + 1)?,
             // Somebody else's, such as what an overlay that an engine mounted works in: empty, it can go.
             Err(Errno::PERM | Errno::ACCESS) => {}
             Err(errno) => return Err(errno),
@@ -159,7 +163,7 @@ impl Removal {
     fn bring_up(&mut self, parent: BorrowedFd<'_>, name: &CStr) -> rustix::io::Result<()> {
         loop {
             self.moved += 1;
-            match renameat(parent, name, &self.top, format!("moved-{}", self.moved)) {
+            match renameat(parent, name, self.top, format!("moved-{}", self.moved)) {
                 // What has this name is no empty directory.
                 Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR) => {}
                 other => return other,
