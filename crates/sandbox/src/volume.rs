@@ -90,3 +90,26 @@ impl Drop for Inner {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn directories_that_nobody_may_enter_are_removed_and_links_are_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (kept, volume) = (dir.path().join("kept"), dir.path().join("volume"));
+        std::fs::create_dir(&kept).unwrap();
+        std::fs::create_dir_all(volume.join("a/b/c")).unwrap();
+        std::os::unix::fs::symlink(&kept, volume.join("a/link")).unwrap();
+        for closed in ["a/b/c", "a/b", ""] {
+            std::fs::set_permissions(volume.join(closed), Permissions::from_mode(0o000)).unwrap();
+        }
+        drop(Volume::new(Some(volume.clone())));
+        assert!(!volume.exists());
+        assert!(kept.exists());
+        remove_tree(&volume).unwrap();
+    }
+}

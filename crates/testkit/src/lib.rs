@@ -3,6 +3,7 @@
 
 pub mod engines;
 pub mod fuzz;
+pub mod mounts;
 pub mod runtime_contract;
 pub mod server;
 

@@ -179,7 +179,6 @@ impl App {
     pub(crate) fn last(&mut self, end: Box<End>) {
         self.waiting.clear();
         self.ended(Ok(end));
-        self.effects.clear();
     }
 
     /// Whether something turns, so that it has to be drawn again soon.

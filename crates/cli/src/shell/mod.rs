@@ -291,7 +291,7 @@ impl Shell {
                     return self.draw().map(|()| false);
                 }
                 Message::Ended(_) => break,
-                Message::Told(event) => drop(self.app.on(Message::Told(event))),
+                told @ Message::Told(_) => drop(self.app.on(told)),
                 // Whoever asked is answered by this, as nobody listens any more.
                 _ => {}
             }

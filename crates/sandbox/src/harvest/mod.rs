@@ -26,6 +26,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 use fluffy_base::{ByteSize, PathError, ProjectPath};
 
+use crate::tree::DEPTH;
 use entry::{Device, Identity, Inspector};
 
 /// How the volume was used.
@@ -59,7 +60,7 @@ impl Default for HarvestLimits {
         Self {
             entries: 200_000,
             names: ByteSize::from_bytes(16 << 20),
-            depth: 128,
+            depth: DEPTH,
             file: ByteSize::from_bytes(64 << 20),
             total: ByteSize::from_bytes(1 << 30),
         }

@@ -8,20 +8,18 @@ use std::collections::HashMap;
 use std::ffi::CString;
 use std::fmt::Write as _;
 use std::hash::{BuildHasher as _, RandomState};
-use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 
 use fluffy_base::{Excerpt, PathError, ProjectPath, sanitised};
-use rustix::fs::{FileType, RawDir, Statx};
+use rustix::fs::{FileType, Statx};
 use rustix::io::Errno;
 
 use super::entry::{self, Device, Directory, Inspector};
 use super::{Change, Found, HarvestError, HarvestLimits, Kind, Refusal, Why, Written};
+use crate::tree;
 
 /// The system's longest path, its end mark included: what is longer cannot be opened again from the top.
 const OPENABLE: usize = 4096;
-/// Dozens of entries at a time, and always room for one.
-const LISTING: usize = 32 << 10;
 /// What a [`Why`] may keep of a name beside the name itself.
 const REASON: usize = 128;
 
@@ -283,22 +281,14 @@ fn list(
     directory: &OwnedFd,
     mut charge: impl FnMut(usize) -> Result<(), HarvestError>,
 ) -> Result<Result<Vec<Name>, HarvestError>, Errno> {
-    let mut buffer = vec![MaybeUninit::uninit(); LISTING];
-    let mut listing = RawDir::new(directory, &mut buffer);
     let mut names = Vec::new();
-    while let Some(entry) = listing.next() {
-        let entry = entry?;
-        let raw = entry.file_name();
-        if raw == c"." || raw == c".." {
-            continue;
-        }
-        if let Err(error) = charge(raw.count_bytes()) {
-            return Ok(Err(error));
-        }
-        let device = entry.file_type() == FileType::CharacterDevice;
+    let listed = tree::list(directory, |raw, kind| {
+        charge(raw.count_bytes())?;
+        let device = kind == FileType::CharacterDevice;
         names.push(Name { raw: raw.to_owned(), device, twin: false });
-    }
-    Ok(Ok(names))
+        Ok(())
+    })?;
+    Ok(listed.map(|()| names))
 }
 
 /// Marks all names that are the same as another to a disk that ignores case. Names of deletions are not

@@ -27,7 +27,7 @@ use super::{disk, lock};
 /// How often a volume on disk is looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The part of the time that may be spent on it: where there is much to weigh, that is done less often.
+/// How many times as long as a look takes nobody looks: where there is much to weigh, that is done less often.
 const LOOKING: u32 = 10;
 
 /// So much is left of a disk by all jobs that take more than they may in ways that nobody can weigh: files without a name
@@ -351,28 +351,28 @@ impl Supervisor {
         if self.disk.is_some() && seen.limit.is_none() {
             if seen.look_at.is_none_or(|at| time >= at) {
                 self.look(seen);
-                seen.look_at = now().checked_add(LOOK.max(now().duration_since(time) * LOOKING));
+                let looked = now();
+                let pause = LOOK.max(looked.duration_since(time).saturating_mul(LOOKING));
+                seen.look_at = looked.checked_add(pause);
             }
             next = [next, seen.look_at].into_iter().flatten().min();
         }
-        next.map(|next| next.saturating_duration_since(time))
+        next.map(|next| next.saturating_duration_since(now()))
     }
 
     /// Weighs the volume when something has changed on its file system, by whomever: one who makes room for somebody else
     /// does not hide what is written.
     fn look(&self, seen: &mut Seen) {
-        let free = self.disk.as_ref().and_then(Free::on);
-        if free.is_some() && free == seen.last {
+        let Some(free) = self.disk.as_ref().and_then(Free::on) else { return self.weigh(seen) };
+        if seen.last.replace(free) == Some(free) {
             return;
         }
-        let first = seen.first.or(free);
-        (seen.first, seen.last) = (first, free);
-        let used_up =
-            free.zip(first).is_some_and(|(free, first)| free.is_used_up(first, &self.limits));
-        if used_up {
-            return self.over(Limit::Disk, seen);
+        let first = *seen.first.get_or_insert(free);
+        if free.is_used_up(first, &self.limits) {
+            self.over(Limit::Disk, seen);
+        } else {
+            self.weigh(seen);
         }
-        self.weigh(seen);
     }
 
     /// Ends what has written more than it may.

@@ -13,6 +13,7 @@ use fluffy_sandbox::{
     Changes, Config, End, Job, Limit, Limits, Native, NativeOptions, Runtime as _, RuntimeError,
     Store, Stream, Template, Watcher, Workspace,
 };
+use fluffy_testkit::mounts::{is_apart, mount_small};
 
 use crate::counted::{Counted, Place};
 use crate::kernel::open;
@@ -301,26 +302,13 @@ fn case_57_without_processes_no_job_runs() {
 /// ends.
 #[test]
 fn sbx_5_files_without_a_name_do_not_take_the_last_room() {
-    const APART: &str = "FLUFFY_ENDURANCE_ROOM";
-    if !rustix::process::geteuid().is_root() {
-        return;
-    }
-    if std::env::var_os(APART).is_none() {
-        let output = Command::new("unshare")
-            .arg("--mount")
-            .arg(std::env::current_exe().unwrap())
-            .args(["--exact", "faults::sbx_5_files_without_a_name_do_not_take_the_last_room"])
-            .env(APART, "1")
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    let name = "faults::sbx_5_files_without_a_name_do_not_take_the_last_room";
+    if !rustix::process::geteuid().is_root() || !is_apart(name) {
         return;
     }
     let place = Place::new();
     fs::create_dir_all(place.state()).unwrap();
-    let mut mount = Command::new("mount");
-    mount.args(["-t", "tmpfs", "-o", "size=64m,mode=700", "tmpfs"]).arg(place.state());
-    assert!(mount.status().unwrap().success());
+    mount_small(&place.state(), 0);
     let native = open(&place.state());
     let limits = Limits {
         disk: ByteSize::from_bytes(8 << 20),

@@ -2,20 +2,17 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fluffy_sandbox::EngineKind;
 use fluffy_testkit::engines::{OwnEngine, is_there};
+use fluffy_testkit::mounts::{is_apart, mount_small};
 use serde_json::{Value, json};
 
 use super::NOBODY;
 use super::failures::until_tests_ran;
 use super::worker::Worker;
 use crate::task::lab::{call, say};
-
-/// Is there for the run of a test in a mount namespace of its own.
-const APART: &str = "FLUFFY_TEST_FULL_DISK";
 
 /// Takes 5 GiB of the disk, of which 4 are allowed, and waits for what comes of it.
 const TAKES_TOO_MUCH: &str = "
@@ -65,22 +62,14 @@ fn with_little_room(name: &str, test: impl Fn(&Worker)) {
     if !rustix::process::geteuid().is_root() || !is_there(engine) {
         return;
     }
-    if std::env::var_os(APART).is_none() {
-        let mut apart = Command::new("unshare");
-        apart.arg("--mount").arg(std::env::current_exe().unwrap());
-        let name = format!("engines::full::{name}");
-        let status = apart.args(["--exact", &name, "--nocapture"]).env(APART, "1").status();
-        assert!(status.unwrap().success());
+    if !is_apart(&format!("engines::full::{name}")) {
         return;
     }
     // In the namespace, too, where it sees what is mounted there.
     let own = OwnEngine::start(engine, NOBODY).unwrap();
     let worker = Worker::new(engine, own.socket());
     let state = worker.lab.user.project.state();
-    let mut mount = Command::new("mount");
-    let options = format!("size=64m,uid={NOBODY},gid={NOBODY},mode=700");
-    mount.args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(&state);
-    assert!(mount.status().unwrap().success());
+    mount_small(&state, NOBODY);
     test(&worker);
     let verified = worker.run(&["audit", "verify"]);
     assert_eq!(verified.code, 0, "{}{}", verified.out, verified.err);

@@ -1,5 +1,6 @@
 //! Somebody without any right who works on a project in sandboxes of an engine.
 
+use std::fmt::Debug;
 use std::os::unix::fs::{chown, lchown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -174,15 +175,7 @@ impl Worker {
     #[track_caller]
     pub(super) fn leaves_nothing(&self) {
         let left = || (self.processes("kernel"), self.doors(), self.containers());
-        let mut last = left();
-        for _ in 0..600 {
-            if last == Default::default() {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(100));
-            last = left();
-        }
-        panic!("{}: processes, doors and containers are left: {last:?}", self.engine);
+        until_gone(&format!("no process, door or container of {} is left", self.engine), left);
     }
 
     /// The doors of gates.
@@ -205,11 +198,19 @@ fn ask(socket: &Path, what: &str) -> Value {
 /// Waits for something that no event tells of.
 #[track_caller]
 pub(super) fn eventually(what: &str, holds: impl Fn() -> bool) {
+    until_gone(what, || !holds());
+}
+
+/// Waits until nothing is left.
+#[track_caller]
+fn until_gone<T: Default + PartialEq + Debug>(what: &str, left: impl Fn() -> T) {
+    let mut last = left();
     for _ in 0..600 {
-        if holds() {
+        if last == T::default() {
             return;
         }
         std::thread::sleep(Duration::from_millis(100));
+        last = left();
     }
-    panic!("it does not come to pass that {what}");
+    panic!("it does not come to pass that {what}: {last:?}");
 }
