@@ -84,6 +84,17 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         entry: Option<String>,
     },
+    /// Packages were installed.
+    #[serde(rename = "dependency.installed")]
+    DependencyInstalled {
+        /// The package manager.
+        manager: String,
+        /// All packages of the environment, as `name@version`.
+        packages: Vec<String>,
+        /// The key of the environment in the store, if there is one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        environment: Option<String>,
+    },
     /// Tests ran.
     #[serde(rename = "tests.finished")]
     TestsFinished {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use fluffy_agent::{Agent, Ended, Outcome as LoopOutcome, SessionBench, Spent};
 use fluffy_base::{Event, Observer, SessionId, SystemWaiter};
 use fluffy_kernel::{
-    Cancel, CommitOptions, Driver, GitOptions, Lab, Plugins, Reviewer, Session, SessionConfig,
+    Cancel, CommitOptions, DependencyOptions, Driver, EnvironmentStore, GitOptions, Lab, Plugins, Reviewer, Session, SessionConfig,
     SessionError, StoredSession, WorkshopOptions,
 };
 use fluffy_provider::{Provider, ProviderError};
@@ -19,6 +19,7 @@ use crate::forge::Forge;
 use crate::interrupt::{How, Stop};
 use crate::place::Place;
 use crate::providers::{Chosen, GatewaySetup, ModelSource};
+use crate::registries;
 use crate::settings::Settings;
 use crate::toolchains;
 use crate::wire::Handed;
@@ -178,6 +179,7 @@ impl Scene<'_> {
             conventions: Conventions::with(settings.test_files()?),
             test_command: settings.list("test.command").map(<[String]>::to_vec),
             test_coverage: settings.test_coverage(),
+            dependencies: Some(self.dependencies()?),
             git: GitOptions { program: None, home, config_home: None },
             commits: CommitOptions {
                 hooks: settings.hooks(),
@@ -192,6 +194,18 @@ impl Scene<'_> {
     pub(crate) fn take_talk(&self) -> Option<GatewaySetup> {
         let mut handed = self.handed.lock().unwrap_or_else(PoisonError::into_inner);
         handed.as_mut().and_then(|handed| handed.talk.take())
+    }
+
+    /// How packages are installed in this piece of work.
+    fn dependencies(&self) -> Result<DependencyOptions, CliError> {
+        let mut registries = {
+            let mut handed = self.handed.lock().unwrap_or_else(PoisonError::into_inner);
+            handed.as_mut().map(|handed| std::mem::take(&mut handed.registries)).unwrap_or_default()
+        };
+        let proxy = registries.proxy.take();
+        let lab = Arc::new(crate::forge::lab(self, &Handed { proxy, ..Handed::default() })?);
+        let store = EnvironmentStore::new(self.place.environments());
+        Ok(DependencyOptions { lab, registries: registries::settings(registries), store })
     }
 
     /// What skills are given in this piece of work.

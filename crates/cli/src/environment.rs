@@ -33,6 +33,8 @@ pub(crate) struct Environment {
     pub(crate) no_proxy: Vec<String>,
     /// The variables that may be settings of ours: those that begin with `FLUFFY_`.
     pub(crate) settings: Vec<(String, OsString)>,
+    /// All variables, for what package managers look at; a kernel has none of them.
+    pub(crate) variables: Vec<(String, String)>,
     pub(crate) path: Option<OsString>,
     pub(crate) no_color: bool,
     /// Whether the terminal says that it can do nothing but write.
@@ -81,6 +83,9 @@ impl Environment {
             settings: std::env::vars_os()
                 .filter_map(|(name, text)| Some((name.into_string().ok()?, text)))
                 .filter(|(name, _)| name.starts_with("FLUFFY_"))
+                .collect(),
+            variables: std::env::vars_os()
+                .filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?)))
                 .collect(),
             path: std::env::var_os("PATH"),
             no_color: std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()),

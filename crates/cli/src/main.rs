@@ -30,6 +30,7 @@ mod plugins;
 mod policy_source;
 mod provider_guest;
 mod providers;
+mod registries;
 mod render;
 mod review;
 mod service;

@@ -204,7 +204,7 @@ impl Place {
         let confinement = self.confinement(environment, socket)?;
         let mut shown = l1::shown(&confinement)?;
         shown.extend([confinement.project, confinement.program]);
-        shown.extend([self.sessions(), self.forge(), self.plugins()]);
+        shown.extend([self.sessions(), self.forge(), self.plugins(), self.environments()]);
         let cache = self.cache()?;
         shown.push(cache.join("tools"));
         let fetched = match self.image(environment)? {
@@ -280,6 +280,11 @@ impl Place {
     /// Where the project's sessions keep their files.
     pub(crate) fn sessions(&self) -> PathBuf {
         self.layout().dir().join("sessions")
+    }
+
+    /// Where environments are kept that package managers installed: for all projects, and on the file system of volumes.
+    pub(crate) fn environments(&self) -> PathBuf {
+        self.state.join("sandboxes").join("environments")
     }
 
     /// Where the forge keeps what it remembers of the project's skills.

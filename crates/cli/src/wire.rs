@@ -105,6 +105,23 @@ pub(crate) struct Handed {
     pub(crate) talk: Option<GatewaySetup>,
     /// The proxy that the person has to use.
     pub(crate) proxy: Option<Via>,
+    /// The user's own settings of package registries.
+    #[serde(default)]
+    pub(crate) registries: HandedRegistries,
+}
+
+/// The user's own settings of package registries, which the kernel's process does not see itself.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HandedRegistries {
+    /// Files by the name of what they are.
+    #[serde(serialize_with = "exposed_pairs")]
+    pub(crate) files: Vec<(String, Secret)>,
+    /// Variables.
+    #[serde(serialize_with = "exposed_pairs")]
+    pub(crate) env: Vec<(String, Secret)>,
+    /// The proxy on the way to registries.
+    pub(crate) proxy: Option<Via>,
 }
 
 /// Who drives a task, and how far.

@@ -75,6 +75,10 @@ pub struct Errand {
     pub shown: Vec<PathBuf>,
     /// Hosts that it reaches through the proxy; none, and it has no network.
     pub hosts: Vec<String>,
+    /// Whether these hosts may have private addresses: hosts that the user's own settings name.
+    pub private_hosts: bool,
+    /// Where programs are looked for before the usual places, as paths inside.
+    pub path_first: Vec<PathBuf>,
     /// No more than this.
     pub limits: Limits,
     /// How long it may take, where a person has said so: instead of what the template gives, and never more than an hour.
@@ -181,6 +185,8 @@ impl Errand {
             keeps: Keeps::Nothing,
             shown: Vec::new(),
             hosts: Vec::new(),
+            private_hosts: false,
+            path_first: Vec::new(),
             limits: Template::CodeExecutor.limits(),
             time: None,
             unseen: Vec::new(),
@@ -202,6 +208,7 @@ impl Errand {
             job.stdin = Input::Bytes(std::mem::take(&mut self.stdin));
         }
         job.cwd = Some(self.at.clone());
+        job.path_first = std::mem::take(&mut self.path_first);
         job
     }
 }
@@ -243,7 +250,16 @@ impl Lab {
     }
 
     /// Runs an errand to its end. The journal is told of its sandbox before it starts; what cannot be told does not run.
-    pub fn run(&self, mut errand: Errand, journal: &dyn Journal) -> Result<Errands, LabError> {
+    pub fn run(&self, errand: Errand, journal: &dyn Journal) -> Result<Errands, LabError> {
+        self.run_keeping(errand, journal).map(|(errands, _volume)| errands)
+    }
+
+    /// The same, with the volume in which it left its files.
+    pub(crate) fn run_keeping(
+        &self,
+        mut errand: Errand,
+        journal: &dyn Journal,
+    ) -> Result<(Errands, Option<Volume>), LabError> {
         let keeps = errand.keeps;
         let store = match keeps {
             Keeps::Nothing => None,
@@ -260,7 +276,8 @@ impl Lab {
         let ran = self.carry_out(config, volume, job, journal, drive)?;
         let kept = ran.volume.as_ref().filter(|_| keeps == Keeps::Overlay);
         let left = kept.map(|volume| left(volume, &unseen));
-        Ok(Errands::of(ran, left, &heard))
+        let volume = ran.volume.clone();
+        Ok((Errands::of(ran, left, &heard), volume))
     }
 
     /// Has a job driven to its end in a sandbox of which the journal is told.
@@ -294,7 +311,7 @@ impl Lab {
             return Err(LabError::NoLayer(errand.at));
         }
         let refused = |error: ConfigError| LabError::from(WorkshopError::from(error));
-        let (template, network) = self.network(&errand.hosts)?;
+        let (template, network) = self.network(&errand.hosts, errand.private_hosts)?;
         let mut config = Config::of(template).narrowed_to(errand.limits);
         if let Some(time) = errand.time {
             let limits = Limits { duration: Some(time.min(MAX_TIME)), ..errand.limits };
@@ -313,11 +330,13 @@ impl Lab {
         config.with_workspace(workspace).map_err(refused)
     }
 
-    fn network(&self, hosts: &[String]) -> Result<(Template, Network), AllowError> {
+    fn network(&self, hosts: &[String], private: bool) -> Result<(Template, Network), AllowError> {
         if hosts.is_empty() {
             return Ok((Template::CodeExecutor, Network::None));
         }
-        let allowed = Arc::new(AllowList::parse(hosts)?);
+        let allowed = AllowList::parse(hosts)?;
+        let allowed = if private { allowed.trusting_private() } else { allowed };
+        let allowed = Arc::new(allowed);
         let network = match &self.upstream {
             Some(upstream) => Network::Relayed(allowed, Arc::clone(upstream)),
             None => Network::Restricted(allowed),

@@ -21,7 +21,9 @@ mod builtin;
 mod clerk;
 mod config;
 mod context;
+mod dependencies;
 mod door;
+mod environments;
 mod error;
 mod exception;
 mod execution;
@@ -67,6 +69,8 @@ pub use builtin::{Add, Echo};
 pub use clerk::{Clerk, Journal, May, Note};
 pub use config::KernelConfig;
 pub use context::{CallContext, Presented};
+pub use dependencies::DependencyOptions;
+pub use environments::{Environment, EnvironmentError, EnvironmentRecord, EnvironmentStore};
 pub use error::{KernelError, RegistryError};
 pub use files::{
     BlobError, Blobs, Entry, Found, Listing, Staged, StagedFiles, Stored, Tree, TreeError, View,

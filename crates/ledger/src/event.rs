@@ -72,6 +72,8 @@ events! {
     Plugin = "plugin", Security;
     /// A plugin was rejected, loaded, active or unloaded.
     PluginLifecycle = "plugin_lifecycle", Lifecycle;
+    /// Packages were installed for a session.
+    DependencyInstalled = "dependency_installed", Security;
     /// Somebody was answered in words: talk, which changes nothing.
     Talk = "talk", Operation;
     /// The ledger's storage fills up.

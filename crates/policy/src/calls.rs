@@ -196,11 +196,12 @@ const EDIT: Shape = Shape { content: Some("new"), ..CHANGE };
 const RUN: Shape = Shape { isolation: Isolation::Sandbox, ..Shape::PLAIN };
 const COMMAND: Shape =
     Shape { paths: &["cwd"], root_by_default: true, command: Some(("command", "args")), ..RUN };
+const INSTALL: Shape = Shape { paths: &["cwd"], ..RUN };
 const RUN_TREE: Shape = Shape { isolation: Isolation::Sandbox, ..READ_TREE };
 const NAME_PATHS: Shape = Shape { paths: &["paths"], ..Shape::PLAIN };
 
 /// Every tool of ours, in the order in which they are told.
-static CALLS: [(&str, Shape); 33] = [
+static CALLS: [(&str, Shape); 35] = [
     ("echo", Shape::PLAIN),
     ("add", Shape::PLAIN),
     ("fs.read", READ),
@@ -213,6 +214,8 @@ static CALLS: [(&str, Shape); 33] = [
     ("fs.delete", CHANGE),
     ("test.run", RUN),
     ("shell.run", COMMAND),
+    ("deps.install", INSTALL),
+    ("deps.resolve", INSTALL),
     ("git.status", RUN),
     ("git.diff", RUN_TREE),
     ("git.log", RUN),

@@ -5,6 +5,7 @@
 //!
 //! **Invariant.** Two files with the same meaning have the same digest, however they are written.
 
+mod dependencies;
 mod output;
 mod rules;
 mod sections;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use fluffy_base::{ByteSize, Digest, Excerpt, Json, JsonError, KernelState, ProjectPath};
 use serde_json::{Value, json};
 
+pub use self::dependencies::{AskAbout, DependencyRules, ECOSYSTEMS, PackagePattern};
 pub(crate) use self::output::OutputRules;
 pub use self::sections::{EXEMPTIONS, Exemption, Exemptions, NetworkWhitelist};
 pub use self::skills::{SkillPattern, SkillRules};
@@ -53,6 +55,7 @@ pub struct PolicyFile {
     network: NetworkWhitelist,
     output: OutputRules,
     skills: SkillRules,
+    dependencies: DependencyRules,
     sanitiser: Arc<Sanitiser>,
     warnings: Vec<Warning>,
     digest: Digest,
@@ -101,6 +104,7 @@ impl PolicyFile {
             network: NetworkWhitelist::new(),
             output: OutputRules::default(),
             skills: SkillRules::default(),
+            dependencies: DependencyRules::default(),
             sanitiser: Arc::default(),
             warnings: Vec::new(),
             digest: Digest::GENESIS,
@@ -153,6 +157,11 @@ impl PolicyFile {
         &self.skills
     }
 
+    /// Which packages a task may install.
+    pub fn dependencies(&self) -> &DependencyRules {
+        &self.dependencies
+    }
+
     /// What of a result is masked, and how much of it is handed on.
     pub fn sanitiser(&self) -> &Arc<Sanitiser> {
         &self.sanitiser
@@ -191,6 +200,9 @@ impl PolicyFile {
         let skills =
             (self.skills != SkillRules::default()).then(|| meaning::of_skills(&self.skills));
         add("skills", skills);
+        let dependencies = (self.dependencies != DependencyRules::default())
+            .then(|| meaning::of_dependencies(&self.dependencies));
+        add("dependencies", dependencies);
         add("network_whitelist", (!self.network.is_empty()).then(|| json!(self.network)));
         meaning
     }
@@ -202,17 +214,27 @@ fn read(name: &Arc<str>, text: &str) -> Result<PolicyFile, Problem> {
         return Err(Problem { line: 1, column: 1, what });
     }
     let root = yaml::parse(text)?;
-    let [version, jurisdiction, capabilities, extensions, exemptions, network, output, skills] =
-        root.root().fields([
-            "version",
-            "jurisdiction",
-            "capabilities",
-            "extensions",
-            "tdd_exemptions",
-            "network_whitelist",
-            "output",
-            "skills",
-        ])?;
+    let [
+        version,
+        jurisdiction,
+        capabilities,
+        extensions,
+        exemptions,
+        network,
+        output,
+        skills,
+        dependencies,
+    ] = root.root().fields([
+        "version",
+        "jurisdiction",
+        "capabilities",
+        "extensions",
+        "tdd_exemptions",
+        "network_whitelist",
+        "output",
+        "skills",
+        "dependencies",
+    ])?;
     if let Some(version) = version {
         check_version(&version)?;
     }
@@ -230,6 +252,7 @@ fn read(name: &Arc<str>, text: &str) -> Result<PolicyFile, Problem> {
         network: read_or(network, NetworkWhitelist::new(), sections::read_network)?,
         output,
         skills: read_or(skills, SkillRules::default(), skills::read)?,
+        dependencies: read_or(dependencies, DependencyRules::default(), dependencies::read)?,
         sanitiser: Arc::new(sanitiser),
         digest: Digest::GENESIS,
     };

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::capabilities::Capabilities;
 use crate::capability::Capability;
 use crate::condition::{Condition, Syscalls};
-use crate::file::{Exemptions, OutputRules, SkillRules};
+use crate::file::{DependencyRules, Exemptions, OutputRules, PackagePattern, SkillRules};
 use crate::glob::Glob;
 use crate::sanitise::ResultLimit;
 
@@ -84,6 +84,21 @@ pub(crate) fn of_skills(skills: &SkillRules) -> Value {
     let patterns: BTreeSet<_> =
         skills.patterns.iter().map(|it| [&it.name, &it.pattern, &it.why]).collect();
     json!({ "forbidden_imports": imports, "forbidden_calls": calls, "patterns": patterns })
+}
+
+pub(crate) fn of_dependencies(rules: &DependencyRules) -> Value {
+    let texts = |patterns: &[PackagePattern]| -> BTreeSet<String> {
+        patterns.iter().map(|pattern| pattern.text().to_owned()).collect()
+    };
+    json!({
+        "ask": rules.ask.name(),
+        "allow": texts(&rules.allow),
+        "deny": texts(&rules.deny),
+        "scripts": texts(&rules.scripts),
+        "min_age_ms": rules.min_age.map(|age| age.ms()),
+        "licences": rules.licences.iter().collect::<BTreeSet<_>>(),
+        "max_new": rules.max_new,
+    })
 }
 
 pub(crate) fn of_output(output: &OutputRules) -> Value {

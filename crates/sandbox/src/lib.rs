@@ -38,4 +38,5 @@ pub use runtime::{
     Failure, Health, Inspection, MadeOf, Runtime, RuntimeError, Sandbox, State, Swept,
 };
 pub use template::Template;
+pub use tree::remove_tree;
 pub use volume::{Store, Volume};

@@ -110,7 +110,7 @@ impl Drop for Entered {
 }
 
 /// Removes a directory that a job wrote to. Nobody writes to it any more.
-pub(crate) fn remove_tree(top: &Path) -> io::Result<()> {
+pub fn remove_tree(top: &Path) -> io::Result<()> {
     let place = match openat(CWD, top, PLACE | OFlags::PATH, Mode::empty()) {
         Err(Errno::NOENT) => return Ok(()),
         other => other?,

@@ -4,10 +4,15 @@
 //! disk it is a directory of the runtime's, removed when the volume is dropped and swept up if the kernel
 //! was killed before.
 
+use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, openat2, renameat, statat,
+};
 
 use crate::tree::remove_tree;
 
@@ -64,6 +69,26 @@ impl Volume {
     /// The top directory of what the sandbox wrote; nothing before it started.
     pub fn content(&self) -> Option<BorrowedFd<'_>> {
         self.0.content.get().map(|content| content.as_fd())
+    }
+
+    /// Moves a directory that the sandbox left to `to`, on the same file system. `path` names it from the workspace's top; no
+    /// link leads there.
+    pub fn take_directory(&self, path: &Path, to: &Path) -> io::Result<()> {
+        let content = self.content().ok_or(io::ErrorKind::NotFound)?;
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let resolve =
+            ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let above = match path.parent() {
+            Some(above) if above != Path::new("") => above,
+            _top => Path::new("."),
+        };
+        let above = openat2(content, above, flags, Mode::empty(), resolve)?;
+        let found = statat(&above, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        if FileType::from_raw_mode(found.st_mode) != FileType::Directory {
+            return Err(io::ErrorKind::NotADirectory.into());
+        }
+        Ok(renameat(&above, name, CWD, to)?)
     }
 
     /// Its directory, if it is on disk.

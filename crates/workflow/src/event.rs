@@ -26,6 +26,8 @@ pub enum Event {
     PlanCompleted,
     /// Files were changed.
     FilesChanged(Vec<Change>),
+    /// Packages were installed, which changed these manifests and lock files: the kernel's own tool wrote them.
+    DependenciesChanged(Vec<ProjectPath>),
     /// Files were exempted from test-first work.
     ExemptionGranted(ExemptionGrant),
     /// The model says that the tests are written.
@@ -108,6 +110,7 @@ impl Event {
             Self::BaselineRan(_) => "baseline ran",
             Self::PlanCompleted => "plan completed",
             Self::FilesChanged(_) => "files changed",
+            Self::DependenciesChanged(_) => "dependencies changed",
             Self::ExemptionGranted(_) => "exemption granted",
             Self::TestsCompleted => "tests completed",
             Self::TestsRan(_) => "tests ran",

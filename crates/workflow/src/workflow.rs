@@ -231,6 +231,7 @@ impl Workflow {
             Event::BaselineRan(run) => self.baseline_ran(run),
             Event::PlanCompleted => self.plan_completed(),
             Event::FilesChanged(changes) => self.files_changed(changes),
+            Event::DependenciesChanged(paths) => self.dependencies_changed(paths),
             Event::ExemptionGranted(grant) => self.exemption_granted(grant),
             Event::TestsCompleted => self.tests_completed(),
             Event::TestsRan(run) => Ok(self.tests_ran(&run)),
@@ -319,6 +320,30 @@ impl Workflow {
             known.how = known.how.max(how);
         }
         self.task.changes = changed;
+        Ok(Step::to(self.state))
+    }
+
+    /// What a package manager writes needs no test of its own: what the tests find is judged as always.
+    fn dependencies_changed(&mut self, paths: Vec<ProjectPath>) -> Answered {
+        match self.state {
+            State::Planning
+            | State::TestWriting
+            | State::CodeWriting
+            | State::Exploring
+            | State::RetroactiveTesting => {}
+            State::Idle => return refuse("there is no task", START),
+            State::Validating | State::Reviewing | State::Committing => {
+                return refuse("nothing is installed here", "install when the work goes on");
+            }
+        }
+        if self.access == Access::ReadOnly {
+            return refuse("the session is read-only", "read and explain");
+        }
+        for path in paths {
+            let exempt = Changed { kind: PathKind::Other, how: How::Exempt };
+            let known = self.task.changes.entry(path).or_insert(exempt);
+            known.how = known.how.max(How::Exempt);
+        }
         Ok(Step::to(self.state))
     }
 

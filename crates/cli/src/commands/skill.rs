@@ -30,6 +30,7 @@ use crate::interrupt::Stop;
 use crate::keys::{Keys, Sources};
 use crate::output::Output;
 use crate::place::Place;
+use crate::registries;
 use crate::providers::{Catalogue, SetupError};
 use crate::review::Said;
 use crate::wire::{Driver, Handed, SkillWork, Submission, Surroundings, Work};
@@ -175,7 +176,8 @@ pub(crate) fn handed(
     environment: &Environment,
     names: Option<&[SkillName]>,
 ) -> Result<Handed, CliError> {
-    let Some(shelf) = look(place)? else { return Ok(Handed::default()) };
+    let registries = registries::read(environment)?;
+    let Some(shelf) = look(place)? else { return Ok(Handed { registries, ..Handed::default() }) };
     let is_meant = |name: &SkillName| names.is_none_or(|names| names.contains(name));
     let listed = shelf.skills()?.into_iter();
     let trusted = listed.filter(|it| it.standing == Standing::Trusted && is_meant(&it.name));
@@ -190,7 +192,7 @@ pub(crate) fn handed(
     }
     secrets.sort_unstable();
     secrets.dedup();
-    let mut handed = Handed::default();
+    let mut handed = Handed { registries, ..Handed::default() };
     if asks || host.is_some() {
         let catalogue = Catalogue::of(environment)?;
         handed.gateway = asks.then(|| catalogue.gateway()).transpose()?;

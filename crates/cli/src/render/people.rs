@@ -187,6 +187,8 @@ impl Scene {
             Event::TestsFinished { passed, failed, skipped, ids_failed } => {
                 self.tested([passed, failed, skipped], &ids_failed);
             }
+            // The line of the call itself says how many.
+            Event::DependencyInstalled { .. } => {}
             Event::CoverageMeasured { level, text, .. } => self.covered(&level, &text),
             Event::ReviewRequested { .. } => self.pen.hold(),
             Event::ReviewAnswered { approved, by, .. } => self.answered(approved, &by),

@@ -198,7 +198,7 @@ impl Lab {
         volume: Option<Volume>,
     ) -> Result<Config, LabError> {
         let refused = |error: ConfigError| LabError::from(WorkshopError::from(error));
-        let (template, network) = self.network(&talk.hosts)?;
+        let (template, network) = self.network(&talk.hosts, false)?;
         let mut config = Config::of(template).narrowed_to(talk.limits).staying();
         config = config.with_network(network).map_err(refused)?;
         let options = self.workshop.options();

@@ -8,6 +8,7 @@ use fluffy_workflow::{Access, Answer, Event, Mode, State};
 use serde_json::{Map, Value, json};
 
 use super::budget::BASELINE;
+use super::desk::Progress;
 use super::rules::Proposed;
 use super::{Entry, MERGE, Session, TaskStatus};
 use crate::clerk::May;
@@ -200,7 +201,13 @@ impl Session {
         let mut reasons = Vec::new();
         let diff =
             plan.diff(inside.staging.blobs()).map_err(|error| crate::kernel::causes(&error))?;
-        let lines = diff.size();
+        let shown = |path: &ProjectPath| {
+            let staged = inside.staging.files().get(path);
+            staged.is_some_and(|staged| is_shown(&inside.progress, path, staged))
+        };
+        // What a person has agreed to when packages were installed need not be read again.
+        let unseen = diff.files().iter().filter(|file| !shown(&file.path));
+        let lines: u64 = unseen.map(|file| file.size).sum();
         if !diff.is_whole() || diff.files().iter().any(|file| file.opaque) {
             reasons.push("not all of the change can be shown as lines of text".to_owned());
         }
@@ -228,6 +235,8 @@ impl Session {
             };
             match self.kernel.may(tool, path) {
                 May::Yes => {}
+                // A person has agreed to this very content when packages were installed.
+                May::Ask if is_shown(&inside.progress, path, staged) => {}
                 May::Ask => {
                     reasons.push(format!("`{path}` is one of the files that a person looks at"))
                 }
@@ -283,6 +292,14 @@ impl Session {
     }
 }
 
+/// Whether a person was shown what is staged for a file when packages were installed.
+fn is_shown(progress: &Progress, path: &ProjectPath, staged: Staged) -> bool {
+    match staged {
+        Staged::File(stored) => progress.was_shown(path, &stored.digest),
+        Staged::Deleted => false,
+    }
+}
+
 fn accepted(receipt: KernelReceipt) -> Result<Option<Json>, String> {
     match receipt.status {
         ReceiptStatus::Accepted => Ok(receipt.tool_result),
@@ -320,6 +337,9 @@ pub(super) fn is_of_use(tool: &str, state: State, access: Access) -> bool {
         "fs.write" | "fs.edit" | "fs.delete" => {
             writes && !matches!(state, State::Validating | State::Reviewing | State::Committing)
         }
+        "deps.install" => {
+            writes && !matches!(state, State::Validating | State::Reviewing | State::Committing)
+        }
         "git.commit" => writes && state == State::Committing,
         "plan.complete" => state == State::Planning,
         "tests.complete" => writes && state == State::RetroactiveTesting,
@@ -349,6 +369,9 @@ pub(super) fn result_summary(tool: &str, content: &Value) -> String {
             format!("{} passed, {} failed", counted("passed"), counted("failed"))
         }
         "shell.run" => text("end").unwrap_or_default().to_owned(),
+        "deps.install" => {
+            number("packages").map_or_else(String::new, |count| format!("{count} packages"))
+        }
         "search.grep" | "search.glob" => {
             number("count").map_or_else(String::new, |count| format!("{count} found"))
         }

@@ -19,6 +19,7 @@ use super::budget::{Account, Measurement};
 use super::entry::{Entry, Merged};
 use super::open::CommitOptions;
 use super::pins::Pin;
+use crate::dependencies::{Dependencies, InstalledEnvironment};
 use crate::files::{Staged, StagedFiles, Tree, View};
 use crate::git::Git;
 use crate::staging::{Layer, SCRATCH, Staging, Step, StepChange};
@@ -39,6 +40,8 @@ pub(crate) struct Desk {
     pub(crate) test_command: Option<Vec<String>>,
     /// Where that command leaves its coverage.
     pub(crate) test_coverage: Option<ProjectPath>,
+    /// How packages are installed, if they can be.
+    pub(crate) dependencies: Option<Dependencies>,
     /// The project's repository.
     pub(crate) git: Git,
     /// How commits are made.
@@ -72,6 +75,8 @@ pub(crate) struct Progress {
     pub(crate) task: String,
     /// What the person keeps before the model's eyes.
     pub(crate) pins: Vec<Pin>,
+    /// The environments that were installed, in order.
+    pub(crate) installed: Vec<InstalledEnvironment>,
     /// What is in the project by now.
     pub(crate) merged: Vec<Merged>,
     /// How much of that was there before the person last said something.
@@ -227,6 +232,21 @@ impl Desk {
         let changes: Vec<Change> = changes.collect::<Result<_, _>>()?;
         changing.apply(clerk, Event::FilesChanged(changes), Some(step.clone()))?;
         Ok(Some(step))
+    }
+
+    /// Takes the manifests and lock files that the kernel's own tool changed as one step.
+    pub(crate) fn take_dependencies(
+        &self,
+        clerk: &dyn Clerk,
+        produced: &[Produced],
+    ) -> Result<Option<u64>, ToolError> {
+        let changing = self.change();
+        let prepared = self.look().staging.prepare(clerk.request_id(), produced);
+        let Some(step) = prepared.map_err(|error| failed(&error))? else { return Ok(None) };
+        let paths = step.changes.iter().map(|change| change.path.clone()).collect();
+        let number = step.number;
+        changing.apply(clerk, Event::DependenciesChanged(paths), Some(step))?;
+        Ok(Some(number))
     }
 
     /// Files are in the project: nothing is staged any more.

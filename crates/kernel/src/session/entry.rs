@@ -11,6 +11,7 @@ use fluffy_workflow::{Access, Event, Mode, Transition};
 use serde::{Deserialize, Serialize};
 
 use super::{CallAnswer, Pin};
+use crate::dependencies::InstalledEnvironment;
 use crate::files::{Stored, Tree};
 use crate::staging::Step;
 use crate::{Grant, Note, ToolError};
@@ -64,6 +65,8 @@ pub(crate) enum Entry {
         /// The files that it is about.
         step: Option<Step>,
     },
+    /// Packages were installed.
+    Installed(InstalledEnvironment),
     /// The model had a turn.
     Turn {
         /// What it said and asked for.
@@ -252,6 +255,7 @@ impl Entry {
             Self::Granted(_) => "granted",
             Self::Revoked { .. } => "revoked",
             Self::Happened { .. } => "happened",
+            Self::Installed(_) => "installed",
             Self::Turn { .. } => "turn",
             Self::Answered { .. } => "answered",
             Self::Merging { .. } => "merging",
@@ -286,6 +290,7 @@ impl Entry {
                 (EventType::SessionModeChange, "the mode is set".to_owned())
             }
             Self::Happened { event, .. } => (step, event.name().to_owned()),
+            Self::Installed(_) => (step, "packages are installed for the session".to_owned()),
             Self::Turn { .. } => (EventType::AiTurn, "a turn of the model".to_owned()),
             Self::Answered { .. } => {
                 (EventType::AiTurn, "a call of the model is answered".to_owned())

@@ -57,7 +57,7 @@ use crate::tools::Views as _;
 use crate::{Grant, Journal as _, Kernel, KernelError, Lost, Note, ToolError, ToolSpec};
 
 /// The tools that the model is offered, in the order in which they are told.
-pub const OFFERED: [&str; 19] = [
+pub const OFFERED: [&str; 20] = [
     "fs.read",
     "fs.list",
     "fs.exists",
@@ -67,6 +67,7 @@ pub const OFFERED: [&str; 19] = [
     "fs.edit",
     "fs.delete",
     "test.run",
+    "deps.install",
     "shell.run",
     "git.status",
     "git.diff",
@@ -84,6 +85,8 @@ pub(crate) const SKILL: &str = "skill.";
 
 /// The session's own call that puts finished work into the project.
 pub(crate) const MERGE: &str = "session.merge";
+/// The session's own call that finds out what packages resolve to.
+pub(crate) const RESOLVE: &str = "deps.resolve";
 /// The session's own call that puts the coverage baseline among finished work.
 pub(crate) const KEEP_COVERAGE: &str = "session.keep_coverage";
 /// The person's call that sets the mode.
@@ -158,6 +161,9 @@ impl Cancel {
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::SeqCst);
         self.desk.workshop.close();
+        if let Some(dependencies) = &self.desk.dependencies {
+            dependencies.close();
+        }
     }
 
     /// Ends the task after what is being done: nothing that runs is broken off.

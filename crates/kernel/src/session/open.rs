@@ -16,6 +16,7 @@ use super::rules::{
 };
 use super::steering::Steering;
 use super::{Entry, Merged, SET_MODE, SKILL, Session};
+use crate::dependencies::{Dependencies, DependencyOptions, DependencyPolicyRule};
 use crate::files::Tree;
 use crate::git::{Git, GitOptions, HookPolicy, Identity, IdentityOverrides};
 use crate::merge::{MergeError, recover};
@@ -44,6 +45,8 @@ pub struct SessionConfig {
     pub test_command: Option<Vec<String>>,
     /// Where that command leaves its coverage.
     pub test_coverage: Option<ProjectPath>,
+    /// How packages are installed, if they can be.
+    pub dependencies: Option<DependencyOptions>,
     /// What git needs to know about the user.
     pub git: GitOptions,
     /// How commits are made.
@@ -255,6 +258,10 @@ impl Session {
         let workflow = Workflow::new(Mode::Strict, access);
         let exemptions = kernel.policy.exemptions().clone();
         let clock = Arc::clone(&kernel.clock);
+        let rules = kernel.policy.dependencies().clone();
+        let dependencies = config
+            .dependencies
+            .map(|options| Dependencies::new(options, rules, Arc::clone(&clock)));
         let workshop = Arc::new(Workshop::new(workshop));
         let inside = Inside { workflow, staging, progress: Progress::default() };
         let desk = Arc::new(Desk {
@@ -267,6 +274,7 @@ impl Session {
             dir,
             test_command: config.test_command,
             test_coverage: config.test_coverage,
+            dependencies,
             commits: config.commits,
             keeps_hidden: OnceLock::new(),
             shared: Shared::new(inside),
@@ -279,6 +287,7 @@ impl Session {
         let skills: Arc<[String]> = skills.chain(plugins).collect();
         tools::register(&mut kernel.registry, &desk)?;
         kernel.rules.push(Box::new(WorkflowRule(Arc::clone(&desk))));
+        kernel.rules.push(Box::new(DependencyPolicyRule(Arc::clone(&desk))));
         kernel.rules.push(Box::new(DependencyRule(Arc::clone(&unmet))));
         kernel.rules.push(Box::new(OfferedRule { skills: Arc::clone(&skills) }));
         kernel.rules.push(Box::new(MergeRule(Arc::clone(&proposal))));
@@ -320,6 +329,7 @@ impl Session {
         });
         self.turns.store(stored.turns.len() as u64, std::sync::atomic::Ordering::SeqCst);
         self.kernel.grants.keep(stored.last_grant, stored.grants.clone());
+        self.show_environments(&stored.progress);
         drop(changing);
         let done = |files: &[Merged]| files.iter().all(|file| file.is_in(&self.desk.tree));
         if let Some((files, _plan)) = stored.merging.as_ref().filter(|(files, _)| done(files)) {
@@ -328,6 +338,17 @@ impl Session {
             self.desk.happened(&*self.kernel, Event::ReviewAnswered(Answer::Approved))?;
         }
         Ok(())
+    }
+
+    /// Shows what was installed, as far as it is still in the store. What is not, the model installs again.
+    fn show_environments(&self, progress: &Progress) {
+        let Some(dependencies) = &self.desk.dependencies else { return };
+        for installed in &progress.installed {
+            let found = installed.key.as_ref().and_then(|key| dependencies.stored(key));
+            if let Some(environment) = found {
+                self.desk.workshop.environments().show(environment, installed.root.clone());
+            }
+        }
     }
 
     /// Sets the mode, as a person asks for, between calls of the model. What untested work has cost is measured before there is more of it.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use fluffy_base::Digest;
+use fluffy_base::{Digest, ProjectPath};
 use fluffy_ledger::{Layout, LedgerError, Located, Proved, VerifyingKey};
 use fluffy_workflow::{Access, Event, InvalidTransition, Mode, State, Workflow};
 use serde_json::Value;
@@ -17,6 +17,7 @@ use super::desk::Progress;
 use super::router::is_change;
 use super::{CallAnswer, Entry, ForkedFrom, Merged, Message, Pin};
 use crate::Grant;
+use crate::dependencies::InstalledEnvironment;
 use crate::files::{Blobs, Staged, Stored, Tree};
 use crate::staging::{Staging, StagingError, Step};
 
@@ -255,6 +256,7 @@ impl Fold {
             }
             Entry::Driven { provider, model } => self.driver = Some(Driver { provider, model }),
             Entry::Pinned(pin) => self.progress.pins.push(pin),
+            Entry::Installed(installed) => self.progress.install(installed),
             Entry::Unpinned { path } => self.progress.pins.retain(|pin| pin.path != path),
             Entry::Said(message) => {
                 self.progress.go_on(&message.text);
@@ -350,6 +352,16 @@ impl Progress {
         (self.done, self.rejected, self.refused_work) = (None, None, None);
         (self.refused, self.stuck, self.offered) = (0, None, false);
         self.merged_before = self.merged.len();
+    }
+
+    /// Packages are installed.
+    pub(crate) fn install(&mut self, installed: InstalledEnvironment) {
+        self.installed.push(installed);
+    }
+
+    /// Whether a person was shown this very content of a file when packages were installed.
+    pub(crate) fn was_shown(&self, path: &ProjectPath, content: &Digest) -> bool {
+        self.installed.iter().any(|it| it.files.get(path) == Some(content))
     }
 
     /// Files are in the project.

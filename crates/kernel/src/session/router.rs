@@ -14,7 +14,7 @@ use fluffy_policy::Subject;
 use fluffy_workflow::{Event, Exempt, Part, Standing, State};
 use serde_json::{Value, json};
 
-use super::{CallAnswer, Entry, ModelCall, OFFERED, Session};
+use super::{CallAnswer, Entry, ModelCall, OFFERED, RESOLVE, Session};
 use crate::clerk::MODEL;
 use crate::{CallContext, Effect};
 
@@ -252,6 +252,10 @@ impl Session {
         }
         if is_change(&call.tool) {
             self.leave_planning(call);
+        }
+        if call.tool == "deps.install" {
+            // What it means is found out first; what came of that, the call itself is judged by.
+            let _receipt = self.submit(&self.own_id(), RESOLVE, call.arguments.clone());
         }
         if call.tool == "task.complete" {
             // What is ready is brought to its end first; what is not, the tool itself will say.

@@ -13,7 +13,7 @@ use fluffy_workflow::Gate;
 use serde_json::Value;
 
 use super::desk::Desk;
-use super::{KEEP_COVERAGE, MERGE, OFFERED, SET_MODE};
+use super::{KEEP_COVERAGE, MERGE, OFFERED, RESOLVE, SET_MODE};
 use crate::clerk::MODEL;
 
 /// The workflow among the rules.
@@ -61,7 +61,7 @@ impl Rule for OfferedRule {
             // Whether it may be set is the gate's to say.
             ("user", SET_MODE) => Verdict::Allow(Source::new(self.layer(), self.name())),
             // These are judged by what the session is about to do.
-            (MODEL, MERGE | KEEP_COVERAGE) => Verdict::Pass,
+            (MODEL, MERGE | KEEP_COVERAGE | RESOLVE) => Verdict::Pass,
             (MODEL, tool) if !self.offers(tool) => {
                 let tool = fluffy_base::Excerpt::new(tool, 100);
                 let text = format!("`{tool}` is not a tool of this session");

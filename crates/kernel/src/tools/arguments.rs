@@ -50,7 +50,7 @@ pub(super) fn directory(params: &Json) -> Result<Option<ProjectPath>, ToolError>
 }
 
 /// A directory by the name of its argument: nothing is the project's root.
-pub(super) fn directory_named(params: &Json, name: &str) -> Result<Option<ProjectPath>, ToolError> {
+pub(crate) fn directory_named(params: &Json, name: &str) -> Result<Option<ProjectPath>, ToolError> {
     let Some(text) = params.value().get(name).and_then(Value::as_str) else { return Ok(None) };
     match ProjectPath::parse(text) {
         Ok(path) => Ok(Some(path)),

@@ -4,18 +4,42 @@
 
 use std::sync::Arc;
 
-use fluffy_base::Json;
+use fluffy_base::{Json, ProjectPath};
 use fluffy_policy::Shape;
 use fluffy_workflow::{Answer, Event};
 use serde_json::{Value, json};
 
+use super::Views as _;
 use super::arguments::{self, text};
+use crate::environments::place_in_project;
 use crate::merge::{Plan, carry_out};
 use crate::session::{Desk, Entry, MERGE, Merged, failed};
 use crate::{Clerk, Effect, Tool, ToolError, ToolSpec};
 
 /// Puts finished work into the project.
 pub(crate) struct Merge(pub(crate) Arc<Desk>);
+
+impl Merge {
+    /// Puts installed packages where the person's own commands look for them, if the project keeps that folder out of commits.
+    /// The work is merged in any case: what could not be placed is told.
+    fn place_environments(&self) -> Vec<String> {
+        let view = self.0.view();
+        let ignored = view.ignoring();
+        let mut unplaced = Vec::new();
+        for environment in self.0.workshop.environments().all() {
+            let record = &environment.record;
+            let folder = ProjectPath::parse(&record.folder);
+            let wanted = record.manager.installs_into_project();
+            if !wanted || !folder.is_ok_and(|folder| ignored(&folder)) {
+                continue;
+            }
+            if let Err(error) = place_in_project(&environment, self.0.tree.path()) {
+                unplaced.push(format!("`{}`: {}", record.folder, failed(&error).0));
+            }
+        }
+        unplaced
+    }
+}
 
 impl Tool for Merge {
     fn spec(&self) -> ToolSpec {
@@ -57,7 +81,11 @@ impl Tool for Merge {
         let count = files.len();
         self.0.merged(files)?;
         self.0.happened(clerk, approved)?;
-        Ok(json!({ "files": count }))
+        let unplaced = self.place_environments();
+        if unplaced.is_empty() {
+            return Ok(json!({ "files": count }));
+        }
+        Ok(json!({ "files": count, "environments_not_placed": unplaced }))
     }
 
     fn notes(&self, _: &Json) -> Vec<String> {

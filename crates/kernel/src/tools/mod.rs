@@ -7,6 +7,7 @@ mod arguments;
 mod change;
 mod commands;
 mod coverage;
+mod dependencies;
 mod deadline;
 mod exists;
 mod glob;
@@ -27,6 +28,7 @@ use fluffy_base::ProjectPath;
 use crate::session::Desk;
 use crate::{Registry, RegistryError, Tool, View};
 
+pub(crate) use arguments::directory_named;
 pub use exists::FsExists;
 pub use glob::SearchGlob;
 pub use grep::SearchGrep;
@@ -56,6 +58,7 @@ pub fn reading_tools(views: &Arc<dyn Views>) -> Vec<Box<dyn Tool>> {
 /// Registers every tool of a session.
 pub(crate) fn register(registry: &mut Registry, desk: &Arc<Desk>) -> Result<(), RegistryError> {
     use self::change::{ChangeFile, Kind};
+    use self::dependencies::{PackageStep, Packages};
     use self::repository::{Repository, Wanted};
     use self::steps::{Complete, RequestExemption, Said, SetMode};
     let views: Arc<dyn Views> = Arc::<Desk>::clone(desk);
@@ -74,6 +77,9 @@ pub(crate) fn register(registry: &mut Registry, desk: &Arc<Desk>) -> Result<(), 
     }
     registry.register(Box::new(testing::RunTests(desk())))?;
     registry.register(Box::new(commands::RunCommand(desk())))?;
+    for step in [PackageStep::Resolve, PackageStep::Install] {
+        registry.register(Box::new(Packages { step, desk: desk() }))?;
+    }
     registry.register(Box::new(RequestExemption(desk())))?;
     registry.register(Box::new(SetMode(desk())))?;
     registry.register(Box::new(coverage::KeepCoverage(desk())))?;

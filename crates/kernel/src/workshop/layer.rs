@@ -33,7 +33,7 @@ pub(crate) struct Layer {
 
 impl Layer {
     /// An empty layer in `scratch`, for a project whose owner must be able to write to its directories.
-    pub(super) fn new(scratch: &Path, project: &Path) -> io::Result<Self> {
+    pub(crate) fn new(scratch: &Path, project: &Path) -> io::Result<Self> {
         let found = std::fs::metadata(project)?;
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(scratch)?;
         for _ in 0..ATTEMPTS {
@@ -101,7 +101,7 @@ impl Layer {
     }
 
     /// Makes a file.
-    pub(super) fn file(&self, path: &ProjectPath, text: &str) -> io::Result<()> {
+    pub(crate) fn file(&self, path: &ProjectPath, text: &str) -> io::Result<()> {
         let at = self.dir.join(path.as_str());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let made = rustix::fs::openat(CWD, &at, flags, Mode::from_raw_mode(0o644))?;

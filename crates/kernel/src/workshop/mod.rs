@@ -5,6 +5,7 @@
 
 mod command;
 mod edit;
+mod environments;
 mod file_host;
 mod layer;
 mod patches;
@@ -29,6 +30,7 @@ use fluffy_sandbox::{
 
 pub use self::command::{CommandError, CommandLine, CommandRun};
 pub use self::edit::{Edit, EditError};
+pub(crate) use self::environments::Environments;
 pub use self::file_host::{Like, MAX_EDIT_BYTES, Refused, file_host};
 pub(crate) use self::layer::Layer;
 pub use self::patches::{Current, Originals};
@@ -64,6 +66,8 @@ pub struct Workshop {
     lost: OnceLock<Lost>,
     /// The guest that stands ready for the next edit.
     standby: Standby,
+    /// What package managers installed for this session.
+    environments: Environments,
 }
 
 /// Why no sandbox can be made any more: the machine does not let it, or the engine that makes them is gone.
@@ -179,7 +183,13 @@ impl Workshop {
             reporter: OnceLock::new(),
             lost: OnceLock::new(),
             standby: Standby::default(),
+            environments: Environments::default(),
         }
+    }
+
+    /// What package managers installed for this session.
+    pub(crate) fn environments(&self) -> &Environments {
+        &self.environments
     }
 
     /// The project's root, as jobs see it.
@@ -202,7 +212,8 @@ impl Workshop {
         let runtime = &self.options.runtime;
         let volume = order.store.map(|store| runtime.volume(store)).transpose()?;
         let config = self.config(&order, volume.clone())?;
-        self.carry_out(config, volume, order.job, order.watcher)
+        let job = self.environments.activated(order.job, &self.options.project);
+        self.carry_out(config, volume, job, order.watcher)
     }
 
     /// Runs a job in a sandbox of this configuration, whose changes go to `volume`.
@@ -367,7 +378,9 @@ impl Workshop {
 
     /// The project with these layers over it, the lowest first.
     fn all_layers(&self, layers: &[PathBuf]) -> Vec<PathBuf> {
-        std::iter::once(&self.options.project).chain(layers).cloned().collect()
+        let installed = self.environments.layers();
+        let project = std::iter::once(self.options.project.clone());
+        project.chain(installed).chain(layers.iter().cloned()).collect()
     }
 
     fn running(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Arc<dyn Sandbox>>> {

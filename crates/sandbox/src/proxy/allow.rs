@@ -15,6 +15,8 @@ use super::host::{self, Host, HostError};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllowList {
     entries: Vec<Entry>,
+    /// Whether a listed name may lead to an address that is not public.
+    private: bool,
 }
 
 /// Why a text is no entry of a list.
@@ -80,7 +82,19 @@ impl AllowList {
     /// Reads a list; one bad entry makes it none.
     pub fn parse<T: AsRef<str>>(entries: impl IntoIterator<Item = T>) -> Result<Self, AllowError> {
         let entries = entries.into_iter().map(|entry| Entry::parse(entry.as_ref()));
-        Ok(Self { entries: entries.collect::<Result<_, _>>()? })
+        Ok(Self { entries: entries.collect::<Result<_, _>>()?, private: false })
+    }
+
+    /// The same where the user's own settings name the hosts: a mirror of their company has a private address. Services
+    /// that hand out a machine's credentials stay out of reach.
+    #[must_use]
+    pub fn trusting_private(self) -> Self {
+        Self { private: true, ..self }
+    }
+
+    /// Whether a listed name may lead to an address that is not public.
+    pub(super) fn trusts_private(&self) -> bool {
+        self.private
     }
 
     /// Whether nothing is listed.

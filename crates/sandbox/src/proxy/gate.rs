@@ -54,7 +54,7 @@ impl Gate {
             let address = SocketAddr::new(address.ip().to_canonical(), address.port());
             match address::reachable(address.ip()) {
                 Reachable::Public => {}
-                Reachable::Private if self.allow.lists(address) => {}
+                Reachable::Private if self.allow.lists(address) || self.allow.trusts_private() => {}
                 Reachable::Private => return Err(Refusal::Private),
                 Reachable::Metadata => return Err(Refusal::Metadata),
             }
@@ -131,6 +131,16 @@ mod tests {
         assert_eq!(check(&["127.0.0.1:8080"], &["127.0.0.1:443"]), Err(Refusal::Private));
         assert_eq!(check(&["127.0.0.1"], &["[::ffff:127.0.0.1]:80"]).unwrap(), ["127.0.0.1:80"]);
         assert_eq!(check(&["*.a.example"], &["10.1.2.3:443"]), Err(Refusal::Private));
+    }
+
+    #[test]
+    fn trusted_names_lead_to_private_addresses_and_not_to_metadata() {
+        let allow = AllowList::parse(["mirror.example"]).unwrap().trusting_private();
+        let mut gate = Gate::new(Arc::new(allow), 3);
+        let address = |text: &str| text.parse::<SocketAddr>().unwrap();
+        assert_eq!(admit(&mut gate, "other.example:443"), Err(Refusal::Unlisted));
+        assert_eq!(gate.check(&[address("10.0.0.1:443")]), Ok(vec![address("10.0.0.1:443")]));
+        assert_eq!(gate.check(&[address("169.254.169.254:80")]), Err(Refusal::Metadata));
     }
 
     #[test]

@@ -116,6 +116,9 @@ impl Workshop {
     /// The interpreter of the project's own virtual environment: the user's, which no session has touched,
     /// and only if the sandbox shows what it leads to.
     fn python(&self, sight: &Sight<'_>, suite: &Suite) -> Option<PathBuf> {
+        if let Some(installed) = self.environments().python(suite.root()) {
+            return Some(self.project().join(installed));
+        }
         let roots = [suite.root().map_or("", ProjectPath::as_str), ""];
         let places =
             roots.iter().flat_map(|root| ENVIRONMENTS.map(|name| Path::new(root).join(name)));
