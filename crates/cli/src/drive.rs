@@ -180,6 +180,7 @@ impl Scene<'_> {
             test_command: settings.list("test.command").map(<[String]>::to_vec),
             test_coverage: settings.test_coverage(),
             dependencies: Some(self.dependencies()?),
+            new_repository: self.is_outside_of_repositories(),
             git: GitOptions { program: None, home, config_home: None },
             commits: CommitOptions {
                 hooks: settings.hooks(),
@@ -194,6 +195,12 @@ impl Scene<'_> {
     pub(crate) fn take_talk(&self) -> Option<GatewaySetup> {
         let mut handed = self.handed.lock().unwrap_or_else(PoisonError::into_inner);
         handed.as_mut().and_then(|handed| handed.talk.take())
+    }
+
+    /// Whether the client found no repository around the project.
+    fn is_outside_of_repositories(&self) -> bool {
+        let handed = self.handed.lock().unwrap_or_else(PoisonError::into_inner);
+        handed.as_ref().is_some_and(|handed| handed.outside_of_repositories)
     }
 
     /// How packages are installed in this piece of work.

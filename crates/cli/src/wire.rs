@@ -105,6 +105,9 @@ pub(crate) struct Handed {
     pub(crate) talk: Option<GatewaySetup>,
     /// The proxy that the person has to use.
     pub(crate) proxy: Option<Via>,
+    /// Whether no directory above the project has a repository: the kernel's process does not see them.
+    #[serde(default)]
+    pub(crate) outside_of_repositories: bool,
     /// The user's own settings of package registries.
     #[serde(default)]
     pub(crate) registries: HandedRegistries,

@@ -117,6 +117,14 @@ impl PackageSpec {
         Ok(Self { name: name.to_owned(), extras, version: version.map(str::to_owned) })
     }
 
+    /// As a request names it.
+    pub fn text(&self) -> String {
+        let Self { name, extras, version } = self;
+        let extras = if extras.is_empty() { String::new() } else { format!("[{}]", extras.join(",")) };
+        let version = version.as_ref().map(|version| format!("@{version}")).unwrap_or_default();
+        format!("{name}{extras}{version}")
+    }
+
     /// As the manager's own command line takes it.
     pub fn word(&self, manager: Manager) -> String {
         let Self { name, extras, version } = self;
@@ -208,6 +216,19 @@ mod tests {
             (Manager::Go, "github.com/gorilla/mux@v1.8.1", "github.com/gorilla/mux@v1.8.1"),
         ] {
             assert_eq!(word(manager, text).as_deref(), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_specification_is_read_back_from_its_text() {
+        for (manager, text) in [
+            (Manager::Npm, "@types/node@^20"),
+            (Manager::Pip, "uvicorn[standard]@>=0.30"),
+            (Manager::Cargo, "tokio[full,macros]@1"),
+            (Manager::Go, "github.com/gorilla/mux@v1.8.1"),
+        ] {
+            let spec = PackageSpec::parse(manager, text).unwrap();
+            assert_eq!(spec.text(), text);
         }
     }
 

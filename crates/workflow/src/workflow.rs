@@ -30,6 +30,20 @@ pub const FAILURES_BEFORE_OFFER: u32 = 3;
 /// The most exemptions of one task.
 pub const MAX_GRANTS: usize = 64;
 
+/// Files that no program takes an order from: what is left out of commits, images and packages, how an editor indents, and
+/// under which terms the project may be used. They need no test and no exemption.
+const WITHOUT_CEREMONY: [&str; 9] = [
+    ".gitignore",
+    ".gitkeep",
+    ".dockerignore",
+    ".npmignore",
+    ".prettierignore",
+    ".editorconfig",
+    "LICENSE",
+    "LICENSE.md",
+    "LICENSE.txt",
+];
+
 /// Where the work of a session stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workflow {
@@ -185,6 +199,9 @@ impl Workflow {
 
     /// What the task's exemptions say of a file.
     pub fn exempts(&self, path: &ProjectPath) -> Exempt {
+        if WITHOUT_CEREMONY.contains(&path.file_name()) {
+            return Exempt::Yes;
+        }
         let said = self.task.grants.iter().map(|grant| grant.exempts(path));
         said.max().unwrap_or(Exempt::No)
     }

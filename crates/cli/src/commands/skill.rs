@@ -177,7 +177,10 @@ pub(crate) fn handed(
     names: Option<&[SkillName]>,
 ) -> Result<Handed, CliError> {
     let registries = registries::read(environment)?;
-    let Some(shelf) = look(place)? else { return Ok(Handed { registries, ..Handed::default() }) };
+    let mut above = place.project().ancestors().skip(1);
+    let outside_of_repositories = !above.any(|directory| directory.join(".git").exists());
+    let mut handed = Handed { registries, outside_of_repositories, ..Handed::default() };
+    let Some(shelf) = look(place)? else { return Ok(handed) };
     let is_meant = |name: &SkillName| names.is_none_or(|names| names.contains(name));
     let listed = shelf.skills()?.into_iter();
     let trusted = listed.filter(|it| it.standing == Standing::Trusted && is_meant(&it.name));
@@ -192,7 +195,6 @@ pub(crate) fn handed(
     }
     secrets.sort_unstable();
     secrets.dedup();
-    let mut handed = Handed { registries, ..Handed::default() };
     if asks || host.is_some() {
         let catalogue = Catalogue::of(environment)?;
         handed.gateway = asks.then(|| catalogue.gateway()).transpose()?;

@@ -20,6 +20,7 @@ mod commit;
 mod diff;
 mod hooks;
 mod identity;
+mod init;
 mod log;
 mod message;
 mod object;
@@ -40,6 +41,7 @@ use rustix::io::Errno;
 
 use crate::workshop::{Workshop, WorkshopError};
 
+pub(crate) use self::init::init_repository;
 pub use commit::{Commit, Committed, Recorded};
 pub use diff::GitDiff;
 pub use hooks::{Hook, HookAnswer, HookPolicy};

@@ -40,6 +40,8 @@ pub(crate) struct Desk {
     pub(crate) test_command: Option<Vec<String>>,
     /// Where that command leaves its coverage.
     pub(crate) test_coverage: Option<ProjectPath>,
+    /// Whether a project without any file gets a repository for its first commit.
+    pub(crate) new_repository: bool,
     /// How packages are installed, if they can be.
     pub(crate) dependencies: Option<Dependencies>,
     /// The project's repository.

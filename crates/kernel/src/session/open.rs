@@ -43,6 +43,8 @@ pub struct SessionConfig {
     pub conventions: Conventions,
     /// The command that runs the tests, where the project's files do not tell.
     pub test_command: Option<Vec<String>>,
+    /// Whether a project without any file gets a repository for its first commit: it lies in no other.
+    pub new_repository: bool,
     /// Where that command leaves its coverage.
     pub test_coverage: Option<ProjectPath>,
     /// How packages are installed, if they can be.
@@ -275,6 +277,7 @@ impl Session {
             test_command: config.test_command,
             test_coverage: config.test_coverage,
             dependencies,
+            new_repository: config.new_repository,
             commits: config.commits,
             keeps_hidden: OnceLock::new(),
             shared: Shared::new(inside),

@@ -21,6 +21,18 @@ use crate::{CallContext, Effect};
 /// How many calls run at a time.
 const AT_A_TIME: usize = 8;
 
+/// What a new project says about itself first.
+const MANIFESTS: [&str; 8] = [
+    "package.json",
+    "tsconfig.json",
+    "Cargo.toml",
+    "pyproject.toml",
+    "requirements.txt",
+    "requirements-dev.txt",
+    "go.mod",
+    "composer.json",
+];
+
 /// How much of a call a summary repeats.
 const SHOWN: usize = 80;
 
@@ -48,6 +60,24 @@ impl Touch {
                 a.iter().any(|a| b.iter().any(|b| overlap(a, b)))
             }
         }
+    }
+}
+
+/// The words of a command that a shell would read as they stand: a program with its arguments, or a line without any sign
+/// that means something to a shell.
+fn command_words(params: &Value) -> Option<Vec<String>> {
+    let program = params.get("command").and_then(Value::as_str)?;
+    let args = params.get("args").and_then(Value::as_array).into_iter().flatten();
+    let args: Vec<String> = args.map(|arg| arg.as_str().map(str::to_owned)).collect::<Option<_>>()?;
+    let plain = |line: &str| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || " @/._-+=:,^[]".contains(c);
+        let words = line.chars().all(is_plain).then(|| line.split_whitespace().map(str::to_owned).collect());
+        words.filter(|words: &Vec<String>| !words.is_empty())
+    };
+    match (program.rsplit('/').next(), args.as_slice()) {
+        (Some("bash" | "sh"), [option, line]) if ["-c", "-lc"].contains(&option.as_str()) => plain(line),
+        (_, []) => plain(program),
+        _program_with_arguments => Some(std::iter::once(program.to_owned()).chain(args).collect()),
     }
 }
 
@@ -211,8 +241,45 @@ impl Session {
         taken.collect()
     }
 
-    /// One call: asked, answered, told, and the work taken further where that is possible now.
+    /// One call; a command that installs packages is carried out as the request that it is.
     fn one(&self, call: &ModelCall) -> CallAnswer {
+        let Some(request) = self.installation(call) else { return self.carried_out(call) };
+        let mut answer = self.carried_out(&request);
+        if let Value::Object(members) = &mut answer.content {
+            members.insert("carried_out_as".to_owned(), request.tool.into());
+        }
+        answer
+    }
+
+    /// The installation that a command is, if it is one and nothing more.
+    fn installation(&self, call: &ModelCall) -> Option<ModelCall> {
+        if fluffy_policy::canonical_call(&call.tool) != "shell.run" || self.desk.dependencies.is_none() {
+            return None;
+        }
+        let params = call.arguments.value();
+        let words = command_words(params)?;
+        let (program, args) = words.split_first()?;
+        let request = fluffy_dependencies::recognise(program, args)?;
+        let add: Vec<String> = request.add.iter().map(fluffy_dependencies::PackageSpec::text).collect();
+        let mut arguments = json!({ "manager": request.manager });
+        if let Value::Object(members) = &mut arguments {
+            let lists = [("add", add), ("remove", request.remove)];
+            for (name, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
+                members.insert(name.to_owned(), json!(list));
+            }
+            if request.dev {
+                members.insert("dev".to_owned(), true.into());
+            }
+            if let Some(cwd) = params.get("cwd") {
+                members.insert("cwd".to_owned(), cwd.clone());
+            }
+        }
+        let arguments = Json::new(arguments).ok()?;
+        Some(ModelCall { id: call.id.clone(), tool: "deps.install".to_owned(), arguments })
+    }
+
+    /// One call: asked, answered, told, and the work taken further where that is possible now.
+    fn carried_out(&self, call: &ModelCall) -> CallAnswer {
         let tool = Excerpt::new(&call.tool, SHOWN).to_string();
         let (call_id, summary) = (call.id.clone(), self.summary(call));
         self.desk.observer.notice(Told::ToolStarted { call_id, tool, summary });
@@ -251,6 +318,7 @@ impl Session {
             self.reopen();
         }
         if is_change(&call.tool) {
+            self.exempt_new_manifests(call);
             self.leave_planning(call);
         }
         if call.tool == "deps.install" {
@@ -301,6 +369,29 @@ impl Session {
     /// A number for a request that the session makes by itself.
     pub(super) fn own_id(&self) -> String {
         format!("session.{}", self.own.fetch_add(1, Ordering::SeqCst) + 1)
+    }
+
+    /// The manifest that a new project begins with needs no test and cannot have one: the exemption that the policy grants for
+    /// such files is asked for in the model's name. Whether it may be written is judged as always.
+    fn exempt_new_manifests(&self, call: &ModelCall) {
+        let Some(subject) = self.subject(&call.tool, &call.arguments) else { return };
+        let is_new = |path: &ProjectPath| {
+            MANIFESTS.contains(&path.file_name()) && matches!(self.desk.tree.look(path), Ok(None))
+        };
+        let exempt = |path: &ProjectPath| {
+            self.desk.look().workflow.exempts(path) != Exempt::No
+        };
+        let paths = &subject.paths;
+        if paths.is_empty() || !paths.iter().all(is_new) || paths.iter().all(exempt) {
+            return;
+        }
+        let request = fluffy_workflow::ExemptionRequest {
+            category: "config_change".to_owned(),
+            paths: paths.iter().cloned().collect(),
+            reason: "the manifest of a new project".to_owned(),
+        };
+        // Without the exemption, the gate says what has to come first.
+        let _granted = self.desk.exempt(&*self.kernel, request);
     }
 
     /// A model that begins to write has planned. Only what is exempt is written while planning.

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::Views as _;
 use super::arguments::{self, text};
+use crate::git::init_repository;
 use crate::git::{Commit, Committed, GitError, GitPath, HookAnswer, Message, Recorded, Trailer};
 use crate::session::{Desk, Entry, failed};
 use crate::{Clerk, Tool, ToolError, ToolSpec};
@@ -105,6 +106,7 @@ impl Repository {
         let desk = &*self.desk;
         let files = desk.look().progress.uncommitted.clone();
         let paths: Vec<ProjectPath> = files.iter().map(|file| file.path.clone()).collect();
+        self.begin_repository(&paths)?;
         let committed = match self.make(message, &paths) {
             // A project without git has its files by now, and nothing to record them in.
             Err(GitError::NotARepository | GitError::NoGit) => None,
@@ -130,6 +132,23 @@ impl Repository {
                 "ignored": ignored,
             }),
         })
+    }
+
+    /// Makes the repository of a new project: one in which there is nothing but what this session put there.
+    fn begin_repository(&self, added: &[ProjectPath]) -> Result<(), ToolError> {
+        let desk = &*self.desk;
+        let git = ProjectPath::parse(".git").map_err(|error| failed(&error))?;
+        let has_git = !matches!(desk.tree.look(&git), Ok(None));
+        if !desk.new_repository || has_git || added.is_empty() {
+            return Ok(());
+        }
+        let there = desk.view().walk(None).map_err(|error| failed(&error))?.files;
+        let own = |path: &ProjectPath| path.as_str().starts_with(".fluffy/") || added.contains(path);
+        if !there.iter().all(own) {
+            return Ok(());
+        }
+        let made = init_repository(desk.tree.path());
+        made.map_err(|error| ToolError(format!("the project's repository cannot be made: {error}")))
     }
 
     fn make(&self, message: &str, paths: &[ProjectPath]) -> Result<Option<Committed>, GitError> {
