@@ -32,9 +32,11 @@ pub(crate) fn of(environment: &Environment) -> Vec<PathBuf> {
     let path = environment.path.as_ref();
     for entry in path.into_iter().flat_map(std::env::split_paths).filter(|it| it.is_absolute()) {
         let Some(root) = root_of(&entry, home) else { continue };
-        let known = found.iter().any(|known| root.starts_with(known));
-        if !known && is_directory(&root) && Shown::new(&root).is_ok() {
-            found.push(root);
+        for root in std::iter::once(root).chain(node_modules_of(&entry)) {
+            let known = found.iter().any(|known| root.starts_with(known));
+            if !known && is_directory(&root) && Shown::new(&root).is_ok() {
+                found.push(root);
+            }
         }
     }
     found
@@ -66,6 +68,12 @@ fn root_of(entry: &Path, home: Option<&Path>) -> Option<PathBuf> {
     let holds_home = home.is_some_and(|home| home.starts_with(entry));
     let is_programs = entry.file_name().is_some_and(|name| name == "bin" || name == "shims");
     (is_programs && !holds_home).then(|| entry.to_owned())
+}
+
+/// Where the programs of npm's global packages lie: those in `bin` beside it are links to them.
+fn node_modules_of(entry: &Path) -> Option<PathBuf> {
+    let modules = entry.parent()?.join("lib/node_modules");
+    (entry.file_name()? == "bin" && is_directory(&modules)).then_some(modules)
 }
 
 fn is_file(path: &Path) -> bool {

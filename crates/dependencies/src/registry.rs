@@ -176,9 +176,12 @@ impl RegistrySettings {
             let kept = text.lines().filter(|line| !LEFT_OUT.contains(&key(line).as_str()));
             kept.map(|line| format!("{line}\n")).collect()
         };
-        let files = self.files.iter().map(|(file, text)| match file {
-            RegistryFile::Npmrc | RegistryFile::Yarnrc | RegistryFile::PipConf => (file.name(), plain(text.expose())),
-            _other => (file.name(), text.expose().to_owned()),
+        // Some managers fail where a file that they are pointed to is not there.
+        let files = RegistryFile::ALL.into_iter().map(|file| match file {
+            RegistryFile::Npmrc | RegistryFile::Yarnrc | RegistryFile::PipConf => {
+                (file.name(), plain(self.file(file)))
+            }
+            _other => (file.name(), self.file(file).to_owned()),
         });
         files.collect()
     }

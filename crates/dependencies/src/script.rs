@@ -196,7 +196,7 @@ fn resolve_pnpm(request: &InstallRequest) -> String {
     let mut text = "[ -f package.json ] || npm init -y >/dev/null\n".to_owned();
     if !request.remove.is_empty() {
         text +=
-            &format!("pnpm remove {store} {}\n", words(request.remove.iter().map(String::as_str)));
+            &format!("pnpm remove --store-dir \"$work/pnpm\" {}\n", words(request.remove.iter().map(String::as_str)));
     }
     if !request.add.is_empty() {
         let dev = if request.dev { "--save-dev" } else { "" };
