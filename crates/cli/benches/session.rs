@@ -91,6 +91,8 @@ impl Bench {
             conventions: Conventions::default(),
             test_command: None,
             test_coverage: None,
+            dependencies: None,
+            new_repository: false,
             git: GitOptions::default(),
             commits: CommitOptions::default(),
             observer: Arc::new(()),

@@ -2,6 +2,7 @@
 
 mod chat;
 mod config;
+mod env;
 mod image;
 mod plugin;
 mod policy;
@@ -18,6 +19,7 @@ use fluffy_kernel::{DualChannel, EvidenceFirst, Permissive, Strict, Variant};
 
 pub(crate) use self::chat::ChatArgs;
 pub(crate) use self::config::{ConfigCommand, GetArgs, ListArgs, SetArgs, UnsetArgs, Whose};
+pub(crate) use self::env::{EnvCommand, SbomArgs};
 pub(crate) use self::image::ImageCommand;
 pub(crate) use self::plugin::{NewPluginArgs, PluginCommand, PluginLanguage, PluginNamedArgs};
 pub(crate) use self::policy::{
@@ -81,6 +83,9 @@ pub(crate) enum Command {
     /// Run commands in a sandbox
     #[command(subcommand)]
     Sandbox(SandboxCommand),
+    /// List, show and remove the packages that tasks installed
+    #[command(subcommand)]
+    Env(EnvCommand),
     /// Make the image that sandboxes of Docker and Podman are made of
     #[command(subcommand)]
     Image(ImageCommand),
@@ -210,6 +215,8 @@ pub(crate) enum AuditCommand {
     Rotate,
     /// Replace the signing key; the rotation is an entry that both keys signed
     RotateKey,
+    /// Write a bill of materials: the packages that a commit was made with, as CycloneDX
+    Sbom(SbomArgs),
 }
 
 #[derive(Debug, ClapArgs)]

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use fluffy_agent::{Agent, Ended, Outcome as LoopOutcome, SessionBench, Spent};
 use fluffy_base::{Event, Observer, SessionId, SystemWaiter};
 use fluffy_kernel::{
-    Cancel, CommitOptions, DependencyOptions, Driver, EnvironmentStore, GitOptions, Lab, Plugins, Reviewer, Session, SessionConfig,
-    SessionError, StoredSession, WorkshopOptions,
+    Cancel, CommitOptions, DependencyOptions, Driver, EnvironmentStore, GitOptions, Lab, Plugins,
+    Reviewer, Session, SessionConfig, SessionError, StoredSession, WorkshopOptions,
 };
 use fluffy_provider::{Provider, ProviderError};
 use fluffy_sandbox::Runtime;

@@ -85,7 +85,9 @@ impl Environment {
                 .filter(|(name, _)| name.starts_with("FLUFFY_"))
                 .collect(),
             variables: std::env::vars_os()
-                .filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?)))
+                .filter_map(|(name, text)| {
+                    Some((name.into_string().ok()?, text.into_string().ok()?))
+                })
                 .collect(),
             path: std::env::var_os("PATH"),
             no_color: std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()),

@@ -18,7 +18,8 @@ const USUAL_REGISTRY: &str = "registry.npmjs.org";
 
 /// Reads them. A file that cannot be read is as if it were not there: the manager itself would say the same.
 pub(crate) fn read(environment: &Environment) -> Result<HandedRegistries, CliError> {
-    let files = RegistryFile::ALL.into_iter().filter_map(|file| Some((file, found(file, environment)?)));
+    let files =
+        RegistryFile::ALL.into_iter().filter_map(|file| Some((file, found(file, environment)?)));
     let files: Vec<(RegistryFile, String)> = files.collect();
     let referred = files.iter().flat_map(|(_, text)| RegistrySettings::references(text));
     let referred: Vec<String> = referred.collect();
@@ -26,7 +27,10 @@ pub(crate) fn read(environment: &Environment) -> Result<HandedRegistries, CliErr
     let env = environment.variables.iter().filter(|(name, _)| wanted(name));
     Ok(HandedRegistries {
         env: env.map(|(name, text)| (name.clone(), Secret::new(text.clone()))).collect(),
-        files: files.into_iter().map(|(file, text)| (file.name().to_owned(), Secret::new(text))).collect(),
+        files: files
+            .into_iter()
+            .map(|(file, text)| (file.name().to_owned(), Secret::new(text)))
+            .collect(),
         proxy: Catalogue::of(environment)?.via(USUAL_REGISTRY),
     })
 }
@@ -36,7 +40,8 @@ fn found(file: RegistryFile, environment: &Environment) -> Option<String> {
     let in_home = file.in_home().iter().filter_map(|name| Some(home?.join(name)));
     let in_system = file.in_system().map(Path::new).map(Path::to_owned);
     in_home.chain(in_system).find_map(|path| {
-        let small = std::fs::metadata(&path).is_ok_and(|found| found.is_file() && found.len() <= MAX_BYTES);
+        let small =
+            std::fs::metadata(&path).is_ok_and(|found| found.is_file() && found.len() <= MAX_BYTES);
         small.then(|| std::fs::read_to_string(&path).ok()).flatten()
     })
 }

@@ -63,6 +63,72 @@ struct Profile {
     registries: &'static [&'static str],
 }
 
+const NPM: Profile = Profile {
+    name: "npm",
+    ecosystem: "npm",
+    manifest: "package.json",
+    lock: Some("package-lock.json"),
+    others: &[],
+    folder: "node_modules",
+    registries: &["registry.npmjs.org"],
+};
+
+const PNPM: Profile =
+    Profile { name: "pnpm", lock: Some("pnpm-lock.yaml"), others: &["pnpm-workspace.yaml"], ..NPM };
+
+const YARN: Profile = Profile {
+    name: "yarn",
+    lock: Some("yarn.lock"),
+    registries: &["registry.yarnpkg.com", "registry.npmjs.org"],
+    ..NPM
+};
+
+const PIP: Profile = Profile {
+    name: "pip",
+    ecosystem: "pypi",
+    manifest: "requirements.txt",
+    lock: None,
+    others: &["requirements-dev.txt", "pyproject.toml"],
+    folder: ".venv",
+    registries: &["pypi.org", "files.pythonhosted.org"],
+};
+
+const UV: Profile = Profile {
+    name: "uv",
+    manifest: "pyproject.toml",
+    lock: Some("uv.lock"),
+    others: &[".python-version"],
+    ..PIP
+};
+
+const POETRY: Profile = Profile {
+    name: "poetry",
+    manifest: "pyproject.toml",
+    lock: Some("poetry.lock"),
+    others: &[],
+    ..PIP
+};
+
+const CARGO: Profile = Profile {
+    name: "cargo",
+    ecosystem: "cargo",
+    manifest: "Cargo.toml",
+    lock: Some("Cargo.lock"),
+    others: &["rust-toolchain", "rust-toolchain.toml"],
+    folder: ".fluffy-env/cargo",
+    registries: &["index.crates.io", "static.crates.io"],
+};
+
+const GO: Profile = Profile {
+    name: "go",
+    ecosystem: "go",
+    manifest: "go.mod",
+    lock: Some("go.sum"),
+    others: &["go.work", "go.work.sum"],
+    folder: ".fluffy-env/go",
+    registries: &["proxy.golang.org", "sum.golang.org"],
+};
+
 impl Manager {
     /// All of them.
     pub const ALL: [Self; 8] = [
@@ -76,72 +142,16 @@ impl Manager {
         Self::Go,
     ];
 
-    const fn profile(self) -> Profile {
-        const NODE: Profile = Profile {
-            name: "npm",
-            ecosystem: "npm",
-            manifest: "package.json",
-            lock: Some("package-lock.json"),
-            others: &[],
-            folder: "node_modules",
-            registries: &["registry.npmjs.org"],
-        };
-        const PYTHON: Profile = Profile {
-            name: "pip",
-            ecosystem: "pypi",
-            manifest: "requirements.txt",
-            lock: None,
-            others: &["requirements-dev.txt", "pyproject.toml"],
-            folder: ".venv",
-            registries: &["pypi.org", "files.pythonhosted.org"],
-        };
+    const fn profile(self) -> &'static Profile {
         match self {
-            Self::Npm => NODE,
-            Self::Pnpm => Profile {
-                name: "pnpm",
-                lock: Some("pnpm-lock.yaml"),
-                others: &["pnpm-workspace.yaml"],
-                ..NODE
-            },
-            Self::Yarn => Profile {
-                name: "yarn",
-                lock: Some("yarn.lock"),
-                registries: &["registry.yarnpkg.com", "registry.npmjs.org"],
-                ..NODE
-            },
-            Self::Pip => PYTHON,
-            Self::Uv => Profile {
-                name: "uv",
-                manifest: "pyproject.toml",
-                lock: Some("uv.lock"),
-                others: &[".python-version"],
-                ..PYTHON
-            },
-            Self::Poetry => Profile {
-                name: "poetry",
-                manifest: "pyproject.toml",
-                lock: Some("poetry.lock"),
-                others: &[],
-                ..PYTHON
-            },
-            Self::Cargo => Profile {
-                name: "cargo",
-                ecosystem: "cargo",
-                manifest: "Cargo.toml",
-                lock: Some("Cargo.lock"),
-                others: &["rust-toolchain", "rust-toolchain.toml"],
-                folder: ".fluffy-env/cargo",
-                registries: &["index.crates.io", "static.crates.io"],
-            },
-            Self::Go => Profile {
-                name: "go",
-                ecosystem: "go",
-                manifest: "go.mod",
-                lock: Some("go.sum"),
-                others: &["go.work", "go.work.sum"],
-                folder: ".fluffy-env/go",
-                registries: &["proxy.golang.org", "sum.golang.org"],
-            },
+            Self::Npm => &NPM,
+            Self::Pnpm => &PNPM,
+            Self::Yarn => &YARN,
+            Self::Pip => &PIP,
+            Self::Uv => &UV,
+            Self::Poetry => &POETRY,
+            Self::Cargo => &CARGO,
+            Self::Go => &GO,
         }
     }
 
@@ -183,16 +193,15 @@ impl Manager {
 
     /// The files that it may write, by name: a change of any other is not taken from it.
     pub fn writes(self) -> impl Iterator<Item = &'static str> {
-        let Profile { manifest, lock, others, .. } = self.profile();
+        let Profile { manifest, lock, .. } = *self.profile();
         let requirements = (self == Self::Pip).then_some("requirements-dev.txt");
         let workspace = (self == Self::Pnpm).then_some("pnpm-workspace.yaml");
-        let _read_only = others;
         std::iter::once(manifest).chain(lock).chain(requirements).chain(workspace)
     }
 
     /// Whether a file matters to it: its manifest, lock file or settings, in the package's folder or, for workspaces, below.
     pub fn reads(self, path: &ProjectPath) -> bool {
-        let Profile { manifest, lock, others, .. } = self.profile();
+        let Profile { manifest, lock, others, .. } = *self.profile();
         let name = path.file_name();
         let python = self.ecosystem() == "pypi"
             && name.starts_with("requirements")

@@ -168,11 +168,23 @@ impl RegistrySettings {
     pub fn files_for_sandbox(&self) -> Vec<(&'static str, String)> {
         const LEFT_OUT: [&str; 13] = [
             "find-links",
-            "proxy", "https-proxy", "http-proxy", "noproxy", "prefix", "cache", "script-shell", "shell",
-            "userconfig", "globalconfig", "store-dir", "cache-dir",
+            "proxy",
+            "https-proxy",
+            "http-proxy",
+            "noproxy",
+            "prefix",
+            "cache",
+            "script-shell",
+            "shell",
+            "userconfig",
+            "globalconfig",
+            "store-dir",
+            "cache-dir",
         ];
         let plain = |text: &str| -> String {
-            let key = |line: &str| line.split(['=', ':']).next().unwrap_or_default().trim().replace('_', "-");
+            let key = |line: &str| {
+                line.split(['=', ':']).next().unwrap_or_default().trim().replace('_', "-")
+            };
             let kept = text.lines().filter(|line| !LEFT_OUT.contains(&key(line).as_str()));
             kept.map(|line| format!("{line}\n")).collect()
         };
@@ -238,9 +250,9 @@ impl RegistrySettings {
             }
             Manager::Cargo => cargo_addresses(self.file(RegistryFile::CargoConfig)),
             Manager::Go => {
-                let in_file = self.file(RegistryFile::GoEnv).lines();
-                let in_file = in_file.filter_map(|line| line.trim().strip_prefix("GOPROXY="));
-                let set = self.variable(&["GOPROXY"]).or_else(|| in_file.last());
+                let in_file = self.file(RegistryFile::GoEnv).lines().rev();
+                let mut in_file = in_file.filter_map(|line| line.trim().strip_prefix("GOPROXY="));
+                let set = self.variable(&["GOPROXY"]).or_else(|| in_file.next());
                 let urls = set.unwrap_or_default().split([',', '|']);
                 let urls = urls.map(str::trim).filter(|url| url.starts_with("http"));
                 (urls.map(str::to_owned).collect(), set.is_some())

@@ -120,7 +120,8 @@ impl PackageSpec {
     /// As a request names it.
     pub fn text(&self) -> String {
         let Self { name, extras, version } = self;
-        let extras = if extras.is_empty() { String::new() } else { format!("[{}]", extras.join(",")) };
+        let extras =
+            if extras.is_empty() { String::new() } else { format!("[{}]", extras.join(",")) };
         let version = version.as_ref().map(|version| format!("@{version}")).unwrap_or_default();
         format!("{name}{extras}{version}")
     }

@@ -55,7 +55,9 @@ fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
 fn head(manager: Manager) -> String {
     let of_manager = match manager {
         // The interpreter itself: what stands in for it may do more than run it.
-        Manager::Pip | Manager::Poetry => "python=\"$(python3 -c 'import sys; print(sys.executable)')\"\n",
+        Manager::Pip | Manager::Poetry => {
+            "python=\"$(python3 -c 'import sys; print(sys.executable)')\"\n"
+        }
         // Cargo demands a target; a new project has none yet.
         Manager::Cargo => {
             "target() { [ ! -f Cargo.toml ] || [ -e src/lib.rs ] || [ -e src/main.rs ] || { mkdir -p src; : > src/lib.rs; }; }\ntarget\n"
@@ -195,8 +197,10 @@ fn resolve_pnpm(request: &InstallRequest) -> String {
     let store = "--store-dir \"$work/pnpm\" --ignore-scripts";
     let mut text = "[ -f package.json ] || npm init -y >/dev/null\n".to_owned();
     if !request.remove.is_empty() {
-        text +=
-            &format!("pnpm remove --store-dir \"$work/pnpm\" {}\n", words(request.remove.iter().map(String::as_str)));
+        text += &format!(
+            "pnpm remove --store-dir \"$work/pnpm\" {}\n",
+            words(request.remove.iter().map(String::as_str))
+        );
     }
     if !request.add.is_empty() {
         let dev = if request.dev { "--save-dev" } else { "" };

@@ -77,8 +77,6 @@ pub struct Errand {
     pub hosts: Vec<String>,
     /// Whether these hosts may have private addresses: hosts that the user's own settings name.
     pub private_hosts: bool,
-    /// Where programs are looked for before the usual places, as paths inside.
-    pub path_first: Vec<PathBuf>,
     /// No more than this.
     pub limits: Limits,
     /// How long it may take, where a person has said so: instead of what the template gives, and never more than an hour.
@@ -186,7 +184,6 @@ impl Errand {
             shown: Vec::new(),
             hosts: Vec::new(),
             private_hosts: false,
-            path_first: Vec::new(),
             limits: Template::CodeExecutor.limits(),
             time: None,
             unseen: Vec::new(),
@@ -208,7 +205,6 @@ impl Errand {
             job.stdin = Input::Bytes(std::mem::take(&mut self.stdin));
         }
         job.cwd = Some(self.at.clone());
-        job.path_first = std::mem::take(&mut self.path_first);
         job
     }
 }

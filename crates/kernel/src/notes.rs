@@ -57,6 +57,11 @@ impl<'a> KeptNote<'a> {
         self.read.detail.metadata.get(name).map(|text| &**text)
     }
 
+    /// The session under which it was recorded.
+    pub fn session(&self) -> &str {
+        &self.read.detail.session_id
+    }
+
     /// All of the entry, to be kept by whoever needs it longer than the ledger holds it: [`proved_copy`] takes it.
     pub fn copy(&self) -> Result<Vec<u8>, LedgerError> {
         self.read.copy()

@@ -62,7 +62,8 @@ pub use extension::source::{MAX_RULE_BYTES, RuleProblem};
 pub use facts::{Caller, Facts, Isolation, Subject};
 pub use file::{
     AskAbout, DEFAULT_POLICY, DependencyRules, ECOSYSTEMS, EXEMPTIONS, Exemption, Exemptions,
-    MAX_POLICY_BYTES, NetworkWhitelist, POLICY_SCHEMA, PackagePattern, PolicyFile, SkillPattern, SkillRules,
+    MAX_POLICY_BYTES, NetworkWhitelist, POLICY_SCHEMA, PackagePattern, PolicyFile, SkillPattern,
+    SkillRules,
 };
 pub use glob::{Glob, GlobError, GlobIndex, GlobProblem};
 pub use jurisdiction::{Jurisdiction, NameError, Names, RequiredField, UnknownField};

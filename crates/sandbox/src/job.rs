@@ -20,8 +20,8 @@ pub struct Job {
     pub start: Start,
     /// Variables beside the few that every sandbox sets. Nothing of the caller's environment is passed on.
     pub env: Vec<(OsString, OsString)>,
-    /// Where programs are looked for before the usual places, as paths inside.
-    pub path_first: Vec<PathBuf>,
+    /// Where programs are looked for after the usual places, as paths inside: what lies there takes no program's place.
+    pub path_last: Vec<PathBuf>,
     /// Where it starts, as a path inside; the workspace if there is one, else `/tmp`.
     pub cwd: Option<PathBuf>,
     /// What it reads.
@@ -38,7 +38,7 @@ impl Job {
             args: Vec::new(),
             start: Start::Executed,
             env: Vec::new(),
-            path_first: Vec::new(),
+            path_last: Vec::new(),
             cwd: None,
             stdin: Input::Nothing,
             stdout: Output::Captured,

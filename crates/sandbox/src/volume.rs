@@ -10,9 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, openat2, renameat, statat,
-};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, openat2, renameat, statat};
 
 use crate::tree::remove_tree;
 

@@ -5,6 +5,7 @@ mod audit_key;
 mod audit_log;
 mod audit_prove;
 mod audit_rotate;
+mod audit_sbom;
 mod audit_verify;
 mod auth;
 pub(crate) mod boot;
@@ -16,6 +17,7 @@ mod config_path;
 mod config_set;
 mod demo;
 mod doctor;
+mod env;
 pub(crate) mod file_host;
 mod image_build;
 mod kernel_gate;
@@ -102,6 +104,7 @@ pub(crate) fn run(
         Command::Sandbox(SandboxCommand::Run(run)) => {
             sandbox_run::run(&place()?, environment, &run, output)?
         }
+        Command::Env(command) => env::run(&place()?, &command, output)?,
         Command::Image(command) => image_build::run(&place()?, environment, &command, output)?,
         Command::Config(command) => config(&place, environment, &command, output)?,
         Command::Doctor(doctor) => doctor::run(&place()?, environment, &doctor, output)?,
@@ -166,6 +169,7 @@ fn audit(
         AuditCommand::Export(export) => audit_export::run(&place()?, export, output),
         AuditCommand::Prove(prove) => audit_prove::run(&place()?, prove, output),
         AuditCommand::Rotate => audit_rotate::run(&place()?, environment, output),
+        AuditCommand::Sbom(sbom) => audit_sbom::run(&place()?, sbom, output),
         AuditCommand::RotateKey => audit_key::run(&place()?, environment, output),
     }
 }

@@ -30,8 +30,8 @@ use crate::interrupt::Stop;
 use crate::keys::{Keys, Sources};
 use crate::output::Output;
 use crate::place::Place;
-use crate::registries;
 use crate::providers::{Catalogue, SetupError};
+use crate::registries;
 use crate::review::Said;
 use crate::wire::{Driver, Handed, SkillWork, Submission, Surroundings, Work};
 

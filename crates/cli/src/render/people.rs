@@ -187,10 +187,9 @@ impl Scene {
             Event::TestsFinished { passed, failed, skipped, ids_failed } => {
                 self.tested([passed, failed, skipped], &ids_failed);
             }
-            // The line of the call itself says how many.
-            Event::DependencyInstalled { .. } => {}
             Event::CoverageMeasured { level, text, .. } => self.covered(&level, &text),
             Event::ReviewRequested { .. } => self.pen.hold(),
+            Event::DependencyInstalled { .. } => {}
             Event::ReviewAnswered { approved, by, .. } => self.answered(approved, &by),
             Event::MergeCompleted { files, commit } => self.merged(&files, commit.as_deref()),
             Event::Usage { input_tokens, output_tokens, cached_tokens, cost_usd } => {
@@ -204,9 +203,9 @@ impl Scene {
             Event::SandboxPending { what, progress } => self.prepares(&what, progress),
             Event::KernelRestarted { attempt } => self.restarted(attempt),
             Event::TaskCompleted { summary, files_changed, turns, ledger_root } => {
+                let counts = [counted(files_changed.len() as u64, "file"), counted(turns, "turn")];
                 self.completed(&summary, now);
-                let files = counted(files_changed.len() as u64, "file");
-                self.closing(Mark::Good, "done", &[files, counted(turns, "turn")], now);
+                self.closing(Mark::Good, "done", &counts, now);
                 self.rooted(&ledger_root);
             }
             Event::TaskFailed { what, why, fix } => self.gave_up(&what, &why, &fix, now),

@@ -20,6 +20,7 @@ mod halt;
 mod independent;
 mod keys;
 mod models;
+mod packages;
 mod peers;
 mod plugin;
 mod policy;

@@ -69,8 +69,9 @@ pub(super) fn read_report(text: &str) -> Read {
 
 fn licence(metadata: &Metadata) -> Option<String> {
     let classifier = || {
-        let named = metadata.classifier.iter().filter_map(|it| it.strip_prefix("License :: "));
-        named.last().map(|text| text.rsplit(" :: ").next().unwrap_or(text).to_owned())
+        let mut named =
+            metadata.classifier.iter().rev().filter_map(|it| it.strip_prefix("License :: "));
+        named.next().map(|text| text.rsplit(" :: ").next().unwrap_or(text).to_owned())
     };
     let short = metadata.license.as_ref().filter(|text| !text.is_empty() && text.len() <= 60);
     metadata.license_expression.clone().or_else(|| short.cloned()).or_else(classifier)

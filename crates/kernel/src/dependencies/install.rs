@@ -23,7 +23,12 @@ const NAMED: usize = 40;
 
 impl Dependencies {
     /// Installs what the arguments of a call resolved to.
-    pub(crate) fn install(&self, desk: &Desk, params: &Json, clerk: &dyn Clerk) -> Result<Value, ToolError> {
+    pub(crate) fn install(
+        &self,
+        desk: &Desk,
+        params: &Json,
+        clerk: &dyn Clerk,
+    ) -> Result<Value, ToolError> {
         let arguments = Digest::of(params.canonical().as_bytes());
         let resolution = self.resolution().take().filter(|it| it.arguments == arguments);
         let resolved = match resolution.map(|it| it.outcome) {
@@ -55,8 +60,11 @@ impl Dependencies {
         };
         clerk.record(Entry::Installed(installed.clone()).note()?)?;
         desk.change().set(|inside| inside.progress.install(installed));
-        if let Some(environment) = &environment {
-            desk.workshop.environments().show(Arc::clone(environment), resolved.root.clone());
+        let shown = desk.workshop.environments();
+        match &environment {
+            Some(environment) => shown.show(Arc::clone(environment), resolved.root.clone()),
+            None => shown
+                .hide(below(resolved.root.as_ref(), resolved.request.manager.folder())?.as_str()),
         }
         desk.observer.notice(Told::DependencyInstalled {
             manager: resolved.request.manager.name().to_owned(),
@@ -97,7 +105,8 @@ impl Dependencies {
         let folder = below(root, manager.folder())?;
         let top = making.layer().map_err(|error| failed(&error))?;
         take_folder(volume.as_ref(), &folder, &top)?;
-        let wanted: Vec<&ResolvedPackage> = resolved.packages.iter().filter(|package| self.may_build(manager, package)).collect();
+        let wanted: Vec<&ResolvedPackage> =
+            resolved.packages.iter().filter(|package| self.may_build(manager, package)).collect();
         if let Some(script) = rebuild_script(manager, &wanted) {
             let step = SandboxStep {
                 what: "running the install scripts",
@@ -123,22 +132,33 @@ impl Dependencies {
             bytes: 0,
             contents: Vec::new(),
         };
-        let environment = making.finish(&self.options.store, record).map_err(|error| failed(&error))?;
+        let environment =
+            making.finish(&self.options.store, record).map_err(|error| failed(&error))?;
         Ok((resolved, Some(Arc::new(environment))))
     }
 
     /// Whether the install scripts of a package run.
     fn may_build(&self, manager: Manager, package: &ResolvedPackage) -> bool {
-        let named = self.rules.scripts.iter().any(|pattern| pattern.matches(manager.ecosystem(), &package.name));
+        let named = self
+            .rules
+            .scripts
+            .iter()
+            .any(|pattern| pattern.matches(manager.ecosystem(), &package.name));
         package.scripts && named
     }
 
     /// Stages the manifests and lock files that changed.
-    fn stage(&self, desk: &Desk, resolved: &Resolved, clerk: &dyn Clerk) -> Result<Option<u64>, ToolError> {
+    fn stage(
+        &self,
+        desk: &Desk,
+        resolved: &Resolved,
+        clerk: &dyn Clerk,
+    ) -> Result<Option<u64>, ToolError> {
         let mut produced = Vec::new();
         for path in &resolved.changed {
             let Some(bytes) = resolved.files.get(path) else { continue };
-            let stored = desk.look().staging.blobs().put(bytes, false).map_err(|error| failed(&error))?;
+            let stored =
+                desk.look().staging.blobs().put(bytes, false).map_err(|error| failed(&error))?;
             produced.push(Produced::File(path.clone(), stored));
         }
         desk.take_dependencies(clerk, &produced)
@@ -152,7 +172,8 @@ impl Dependencies {
             PackageChange::Changed { to, .. } => format!("~{}", to.id()),
             PackageChange::Removed(package) => format!("-{}", package.id()),
         };
-        let direct = resolved.packages.iter().filter(|package| package.direct).map(ResolvedPackage::id);
+        let direct =
+            resolved.packages.iter().filter(|package| package.direct).map(ResolvedPackage::id);
         let mut told = json!({
             "manager": manager,
             "packages": resolved.packages.len(),
@@ -160,7 +181,10 @@ impl Dependencies {
             "changes": changes.iter().take(NAMED).map(line).collect::<Vec<_>>(),
             "files": resolved.changed,
         });
-        let idle = resolved.packages.iter().filter(|package| package.scripts && !self.may_build(manager, package));
+        let idle = resolved
+            .packages
+            .iter()
+            .filter(|package| package.scripts && !self.may_build(manager, package));
         let idle: Vec<String> = idle.map(|package| package.name.clone()).take(NAMED).collect();
         if let Value::Object(members) = &mut told {
             if let Some(step) = step {
@@ -168,7 +192,10 @@ impl Dependencies {
             }
             if !idle.is_empty() && manager.ecosystem() == "npm" {
                 let text = "their install scripts did not run; the user can name them in `dependencies.scripts` of the policy";
-                members.insert("scripts_not_run".to_owned(), json!({ "packages": idle, "note": text }));
+                members.insert(
+                    "scripts_not_run".to_owned(),
+                    json!({ "packages": idle, "note": text }),
+                );
             }
         }
         told
@@ -186,7 +213,9 @@ fn take_folder(
     let above = to.parent().unwrap_or(&to);
     std::fs::create_dir_all(above).map_err(|error| failed(&error))?;
     let taken = volume.take_directory(Path::new(folder.as_str()), &to);
-    taken.map_err(|error| ToolError(format!("the package manager left no `{folder}` that could be taken: {error}")))
+    taken.map_err(|error| {
+        ToolError(format!("the package manager left no `{folder}` that could be taken: {error}"))
+    })
 }
 
 /// Holds archives against the hashes of the lock file, where the manager itself trusts what lies in its cache; and has pip
@@ -227,13 +256,22 @@ fn check_crates(work: &Path, packages: &[ResolvedPackage]) -> Result<(), ToolErr
     for package in packages {
         let id = package.id();
         let expected = package.integrity.as_deref().and_then(|text| text.strip_prefix("sha256:"));
-        let expected = expected.ok_or_else(|| ToolError(format!("`{id}` has no hash in the lock file")))?;
+        let expected =
+            expected.ok_or_else(|| ToolError(format!("`{id}` has no hash in the lock file")))?;
         let name = format!("{}-{}.crate", package.name, package.version);
-        for archive in registries.iter().map(|registry| registry.join(&name)).filter(|path| path.exists()) {
+        for archive in
+            registries.iter().map(|registry| registry.join(&name)).filter(|path| path.exists())
+        {
             let regular = std::fs::symlink_metadata(&archive).is_ok_and(|found| found.is_file());
-            let bytes = if regular { std::fs::read(&archive).map_err(|error| failed(&error))? } else { Vec::new() };
+            let bytes = if regular {
+                std::fs::read(&archive).map_err(|error| failed(&error))?
+            } else {
+                Vec::new()
+            };
             if Digest::of(&bytes).to_string() != expected {
-                return Err(ToolError(format!("the archive of `{id}` is not the one that the lock file names: its hash is another")));
+                return Err(ToolError(format!(
+                    "the archive of `{id}` is not the one that the lock file names: its hash is another"
+                )));
             }
         }
     }

@@ -26,15 +26,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fluffy_base::{Clock, Digest, ProjectPath};
-use fluffy_dependencies::{
-    InstallRequest, Judgement, Manager, RegistrySettings, ResolvedPackage,
-};
+use fluffy_dependencies::{InstallRequest, Judgement, Manager, RegistrySettings, ResolvedPackage};
 use fluffy_policy::DependencyRules;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::rule::DependencyPolicyRule;
-use crate::Lab;
 use crate::environments::{Environment, EnvironmentStore, Making};
+use crate::{KernelConfig, Lab};
 
 /// What a session needs to install packages.
 pub struct DependencyOptions {
@@ -109,8 +107,10 @@ pub(crate) struct InstalledEnvironment {
 }
 
 impl Dependencies {
-    pub(crate) fn new(options: DependencyOptions, rules: DependencyRules, clock: Arc<dyn Clock>) -> Self {
+    /// Of a session whose kernel is made like this.
+    pub(crate) fn new(options: DependencyOptions, kernel: &KernelConfig) -> Self {
         options.store.sweep();
+        let (rules, clock) = (kernel.policy.dependencies().clone(), Arc::clone(&kernel.clock));
         let (resolution, versions) = (Mutex::default(), Mutex::default());
         Self { options, rules, clock, resolution, versions }
     }

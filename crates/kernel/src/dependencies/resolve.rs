@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fluffy_base::{Digest, Json, ProjectPath};
 use fluffy_dependencies::{
-    InstallRequest, Manager, Platform, REPORT, ResolvedPackage, WORK, edit_requirements,
+    InstallRequest, Judgement, Manager, Platform, REPORT, ResolvedPackage, WORK, edit_requirements,
     foreign_changes, ignore_line, judge, locked_requirements, read_facts, read_packages,
     resolve_script, unpack_script,
 };
@@ -32,9 +32,24 @@ const IGNORE_FILE: &str = ".gitignore";
 /// The files that managers look at, by path.
 type Files = BTreeMap<ProjectPath, Vec<u8>>;
 
+/// What a manager left when it resolved.
+struct Fetched {
+    /// The files beside its archives.
+    left: Vec<LeftFile>,
+    /// What pip tells of its choice.
+    report: Option<String>,
+    /// What registries tell of packages.
+    facts: Vec<u8>,
+}
+
 impl Dependencies {
     /// Resolves the arguments of a call, and remembers what came of it for the call itself.
-    pub(crate) fn resolve(&self, desk: &Desk, params: &Json, clerk: &dyn Clerk) -> Result<Value, ToolError> {
+    pub(crate) fn resolve(
+        &self,
+        desk: &Desk,
+        params: &Json,
+        clerk: &dyn Clerk,
+    ) -> Result<Value, ToolError> {
         let arguments = Digest::of(params.canonical().as_bytes());
         // What was resolved before is dropped, with its archives.
         *self.resolution() = None;
@@ -48,46 +63,81 @@ impl Dependencies {
         told
     }
 
-    fn resolved(&self, desk: &Desk, params: &Json, clerk: &dyn Clerk) -> Result<Resolved, ToolError> {
+    fn resolved(
+        &self,
+        desk: &Desk,
+        params: &Json,
+        clerk: &dyn Clerk,
+    ) -> Result<Resolved, ToolError> {
         let view = desk.view();
-        let root = crate::tools::directory_named(params, "cwd")?;
+        let root = root_of(params)?;
         let request = request(params, &view, root.as_ref())?;
         let manager = request.manager;
-        let mut files = self.inputs(desk, &view, root.as_ref(), manager)?;
-        let known = files.clone();
+        let known = self.inputs(desk, &view, root.as_ref(), manager)?;
         let before = match manager.lock() {
-            Some(_) => packages_of(manager, root.as_ref(), &files, None).unwrap_or_default(),
+            Some(_) => packages_of(manager, root.as_ref(), &known, None).unwrap_or_default(),
             None => installed_before(desk, manager, root.as_ref()),
         };
-        let empty = Layer::new(&desk.scratch(), self.options.lab.project()).map_err(|error| failed(&error))?;
+        let empty = Layer::new(&desk.scratch(), self.options.lab.project())
+            .map_err(|error| failed(&error))?;
         let tool = self.version(manager, &empty, clerk)?;
-        if request.is_plain() && is_locked(manager, root.as_ref(), &files) {
-            let key = self.key(manager, &tool, root.as_ref(), &files);
-            if let Some(environment) = self.stored(&key) {
-                let packages = environment.record.packages.clone();
-                let judgement = self.judged(desk, manager, &before, &packages);
-                let (changed, source) = (Vec::new(), Source::Stored(environment));
-                return Ok(Resolved { request, root, before, packages, files, changed, key, tool, judgement, source });
-            }
-        }
-        let wanted = edited(&request, root.as_ref(), &mut files)?;
+        let resolved = Resolved {
+            request,
+            root,
+            before,
+            packages: Vec::new(),
+            changed: Vec::new(),
+            key: String::new(),
+            files: known,
+            tool,
+            judgement: Judgement::default(),
+            source: Source::Nothing,
+        };
+        let key = self.key(manager, &resolved.tool, resolved.root.as_ref(), &resolved.files);
+        let resolved = Resolved { key, ..resolved };
+        let is_known = resolved.request.is_plain()
+            && is_locked(manager, resolved.root.as_ref(), &resolved.files);
+        let stored = is_known.then(|| self.stored(&resolved.key)).flatten();
+        let resolved = match stored {
+            Some(environment) => Resolved {
+                packages: environment.record.packages.clone(),
+                source: Source::Stored(environment),
+                ..resolved
+            },
+            None => self.resolved_anew(desk, &view, resolved, clerk)?,
+        };
+        let judgement = self.judged(desk, manager, &resolved.before, &resolved.packages);
+        Ok(Resolved { judgement, ..resolved })
+    }
+
+    /// Resolves by the manager itself, with the network.
+    fn resolved_anew(
+        &self,
+        desk: &Desk,
+        view: &View,
+        resolved: Resolved,
+        clerk: &dyn Clerk,
+    ) -> Result<Resolved, ToolError> {
+        let (request, root) = (&resolved.request, resolved.root.as_ref());
+        let (manager, known) = (request.manager, resolved.files.clone());
+        let mut files = known.clone();
+        let wanted = edited(request, root, &mut files)?;
         let making = self.options.store.begin().map_err(|error| failed(&error))?;
-        let (left, report, facts) = self.fetch(desk, &request, root.as_ref(), &files, &making, clerk)?;
-        take_changes(manager, root.as_ref(), &known, left, &mut files)?;
-        let mut packages = packages_of(manager, root.as_ref(), &files, report.as_deref())?;
-        read_facts(&mut packages, &facts);
-        pin(&request, wanted, root.as_ref(), &packages, &known, &mut files)?;
-        keep_out_of_commits(&view, manager, root.as_ref(), &mut files)?;
+        let fetched = self.fetch(desk, request, root, &files, &making, clerk)?;
+        take_changes(manager, root, &known, fetched.left, &mut files)?;
+        let mut packages = packages_of(manager, root, &files, fetched.report.as_deref())?;
+        read_facts(&mut packages, &fetched.facts);
+        pin(request, wanted, &packages, &known, &mut files)?;
+        keep_out_of_commits(view, manager, root, &mut files)?;
         let changed = files.iter().filter(|(path, bytes)| known.get(*path) != Some(*bytes));
         let changed = changed.map(|(path, _)| path.clone()).collect();
-        let key = self.key(manager, &tool, root.as_ref(), &files);
-        let judgement = self.judged(desk, manager, &before, &packages);
+        let key = self.key(manager, &resolved.tool, root, &files);
         let source = match self.stored(&key) {
             Some(environment) => Source::Stored(environment),
             None if packages.is_empty() && manager.ecosystem() != "pypi" => Source::Nothing,
             None => Source::Fetched(making),
         };
-        Ok(Resolved { request, root, before, packages, files, changed, key, tool, judgement, source })
+        Ok(Resolved { packages, files, changed, key, source, ..resolved })
     }
 
     fn judged(
@@ -96,7 +146,7 @@ impl Dependencies {
         manager: Manager,
         before: &[ResolvedPackage],
         packages: &[ResolvedPackage],
-    ) -> fluffy_dependencies::Judgement {
+    ) -> Judgement {
         let installed = desk.look().progress.installed.clone();
         let agreed = |package: &ResolvedPackage| {
             let id = package.id();
@@ -123,21 +173,29 @@ impl Dependencies {
         for path in walked {
             // Cargo demands that the files of its targets are there; what is in them does not matter.
             let is_target = manager == Manager::Cargo && path.as_str().ends_with(".rs");
-            let is_ignored_lock = false;
-            if !(manager.reads(&path) || is_target || is_ignored_lock) || !desk.may_read(&path) {
+            if !(manager.reads(&path) || is_target) || !desk.may_read(&path) {
                 continue;
             }
             if files.len() >= MAX_FILES {
-                return Err(ToolError(format!("the project has more than {MAX_FILES} files that {manager} looks at")));
+                return Err(ToolError(format!(
+                    "the project has more than {MAX_FILES} files that {manager} looks at"
+                )));
             }
-            let bytes = if is_target { Vec::new() } else { view.read(&path, MAX_FILE).map_err(|error| failed(&error))? };
+            let bytes = if is_target {
+                Vec::new()
+            } else {
+                view.read(&path, MAX_FILE).map_err(|error| failed(&error))?
+            };
             files.insert(path, bytes);
         }
         // A lock file counts although the project keeps it out of commits.
         for name in manager.lock().into_iter().chain([manager.manifest()]) {
             let path = below(root, name)?;
             if !files.contains_key(&path) && is_file(view, &path) && desk.may_read(&path) {
-                files.insert(path.clone(), view.read(&path, MAX_FILE).map_err(|error| failed(&error))?);
+                files.insert(
+                    path.clone(),
+                    view.read(&path, MAX_FILE).map_err(|error| failed(&error))?,
+                );
             }
         }
         Ok(files)
@@ -152,13 +210,14 @@ impl Dependencies {
         files: &Files,
         making: &Making,
         clerk: &dyn Clerk,
-    ) -> Result<(Vec<LeftFile>, Option<String>, Vec<u8>), ToolError> {
+    ) -> Result<Fetched, ToolError> {
         let manager = request.manager;
         let layer = self.layer_of(desk, root, files)?;
         let registries = &self.options.registries;
         let settings = below(root, &format!("{WORK}/settings"))?;
         let at = self.options.lab.project().join(settings.as_str());
-        let at = at.to_str().ok_or_else(|| ToolError("the project's path is not UTF-8".to_owned()))?;
+        let at =
+            at.to_str().ok_or_else(|| ToolError("the project's path is not UTF-8".to_owned()))?;
         let script = resolve_script(request, registries, at, self.rules.min_age.is_some());
         add_files(&layer, root, &script.files)?;
         let own: Vec<(String, String)> = registries
@@ -166,7 +225,8 @@ impl Dependencies {
             .into_iter()
             .map(|(name, text)| (format!("settings/{name}"), text))
             .collect();
-        let own: Vec<(&str, String)> = own.iter().map(|(name, text)| (name.as_str(), text.clone())).collect();
+        let own: Vec<(&str, String)> =
+            own.iter().map(|(name, text)| (name.as_str(), text.clone())).collect();
         add_files(&layer, root, &own)?;
         let step = SandboxStep {
             what: "resolving the packages",
@@ -177,13 +237,14 @@ impl Dependencies {
             keeps: true,
         };
         let (mut errands, volume) = self.run_step(step, clerk)?;
-        let volume = volume.ok_or_else(|| ToolError("the package manager left nothing".to_owned()))?;
+        let volume =
+            volume.ok_or_else(|| ToolError("the package manager left nothing".to_owned()))?;
         let fetched = take_work(&volume, root, making)?;
         let read = |name: &str| std::fs::read(fetched.join(name)).ok();
         let report = read(REPORT).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         let facts = read("facts.json").unwrap_or_default();
         let left = errands.left.take().unwrap_or_default();
-        Ok((left.files, report, facts))
+        Ok(Fetched { left: left.files, report, facts })
     }
 
     /// A layer with these files, in a project that has nothing else.
@@ -193,7 +254,8 @@ impl Dependencies {
         root: Option<&ProjectPath>,
         files: &Files,
     ) -> Result<Layer, ToolError> {
-        let layer = Layer::new(&desk.scratch(), self.options.lab.project()).map_err(|error| failed(&error))?;
+        let layer = Layer::new(&desk.scratch(), self.options.lab.project())
+            .map_err(|error| failed(&error))?;
         if let Some(root) = root {
             layer.directory(root, &[]).map_err(|error| failed(&error))?;
         }
@@ -208,14 +270,21 @@ impl Dependencies {
     }
 
     /// The hash of everything that decides what is installed.
-    fn key(&self, manager: Manager, tool: &str, root: Option<&ProjectPath>, files: &Files) -> String {
+    fn key(
+        &self,
+        manager: Manager,
+        tool: &str,
+        root: Option<&ProjectPath>,
+        files: &Files,
+    ) -> String {
         let texts: BTreeMap<&str, String> = files
             .iter()
             .filter(|(path, _)| manager.reads(path))
             .map(|(path, bytes)| (path.as_str(), Digest::of(bytes).to_string()))
             .collect();
         // The programs of a virtual environment name the place where they lie.
-        let place = (manager.ecosystem() == "pypi").then(|| self.options.lab.project().display().to_string());
+        let place = (manager.ecosystem() == "pypi")
+            .then(|| self.options.lab.project().display().to_string());
         let scripts: Vec<&str> = self.rules.scripts.iter().map(|pattern| pattern.text()).collect();
         let decides = json!({
             "version": 1,
@@ -232,8 +301,17 @@ impl Dependencies {
     }
 }
 
+/// Where the package of a call lies.
+fn root_of(params: &Json) -> Result<Option<ProjectPath>, ToolError> {
+    crate::tools::directory_named(params, "cwd")
+}
+
 /// The request of a call, with the manager that it names or that the project's files tell.
-fn request(params: &Json, view: &View, root: Option<&ProjectPath>) -> Result<InstallRequest, ToolError> {
+fn request(
+    params: &Json,
+    view: &View,
+    root: Option<&ProjectPath>,
+) -> Result<InstallRequest, ToolError> {
     let list = |name: &str| -> Vec<String> {
         let items = params.value().get(name).and_then(Value::as_array);
         items.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
@@ -298,16 +376,23 @@ fn edited(
     }
     let name = if request.dev { "requirements-dev.txt" } else { "requirements.txt" };
     let path = below(root, name)?;
-    let text = String::from_utf8_lossy(files.get(&path).map(Vec::as_slice).unwrap_or_default()).into_owned();
-    files.insert(path.clone(), edit_requirements(&text, &request.add, &request.remove).into_bytes());
+    let text = String::from_utf8_lossy(files.get(&path).map(Vec::as_slice).unwrap_or_default())
+        .into_owned();
+    files
+        .insert(path.clone(), edit_requirements(&text, &request.add, &request.remove).into_bytes());
     Ok(Some(path))
 }
 
 /// The packages that a manager without a lock file installed in this session.
-fn installed_before(desk: &Desk, manager: Manager, root: Option<&ProjectPath>) -> Vec<ResolvedPackage> {
+fn installed_before(
+    desk: &Desk,
+    manager: Manager,
+    root: Option<&ProjectPath>,
+) -> Vec<ResolvedPackage> {
     let folder = below(root, manager.folder());
     let shown = desk.workshop.environments().all().into_iter();
-    let mut shown = shown.filter(|it| folder.as_ref().is_ok_and(|folder| folder.as_str() == it.record.folder));
+    let mut shown =
+        shown.filter(|it| folder.as_ref().is_ok_and(|folder| folder.as_str() == it.record.folder));
     shown.next().map(|it| it.record.packages.clone()).unwrap_or_default()
 }
 
@@ -315,7 +400,6 @@ fn installed_before(desk: &Desk, manager: Manager, root: Option<&ProjectPath>) -
 fn pin(
     request: &InstallRequest,
     wanted: Option<ProjectPath>,
-    root: Option<&ProjectPath>,
     packages: &[ResolvedPackage],
     known: &Files,
     files: &mut Files,
@@ -330,9 +414,10 @@ fn pin(
     let before = known.get(&path).map(Vec::as_slice).unwrap_or_default();
     let text = edit_requirements(&String::from_utf8_lossy(before), &add, &request.remove);
     files.insert(path, text.into_bytes());
-    let _in_root = root;
     if locked_requirements(packages).is_none() {
-        return Err(ToolError("the registry gave no hash for a package, so that it cannot be checked".to_owned()));
+        return Err(ToolError(
+            "the registry gave no hash for a package, so that it cannot be checked".to_owned(),
+        ));
     }
     Ok(())
 }
@@ -354,7 +439,8 @@ fn take_changes(
             continue;
         }
         if let (true, Some(before)) = (name == manager.manifest(), known.get(&file.path)) {
-            let (before, after) = (String::from_utf8_lossy(before), String::from_utf8_lossy(&file.bytes));
+            let (before, after) =
+                (String::from_utf8_lossy(before), String::from_utf8_lossy(&file.bytes));
             foreign_changes(manager, &before, &after).map_err(|error| failed(&error))?;
         }
         files.insert(file.path, file.bytes);
@@ -376,7 +462,9 @@ fn keep_out_of_commits(
     }
     let path = below(root, IGNORE_FILE)?;
     let before = match view.look(&path) {
-        Ok(Some(Found::File { .. })) => view.read(&path, MAX_FILE).map_err(|error| failed(&error))?,
+        Ok(Some(Found::File { .. })) => {
+            view.read(&path, MAX_FILE).map_err(|error| failed(&error))?
+        }
         _none => Vec::new(),
     };
     let mut text = String::from_utf8_lossy(&before).into_owned();
@@ -388,7 +476,11 @@ fn keep_out_of_commits(
 }
 
 /// Moves the archives out of the volume, to where the sandbox that unpacks will find them.
-fn take_work(volume: &Volume, root: Option<&ProjectPath>, making: &Making) -> Result<std::path::PathBuf, ToolError> {
+fn take_work(
+    volume: &Volume,
+    root: Option<&ProjectPath>,
+    making: &Making,
+) -> Result<std::path::PathBuf, ToolError> {
     let work = below(root, WORK)?;
     let to = making.work("fetched").join(work.as_str());
     let above = to.parent().unwrap_or(&to);

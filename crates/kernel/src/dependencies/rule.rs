@@ -41,9 +41,12 @@ impl Rule for DependencyPolicyRule {
                 let hint = "do what the package manager says, or name other packages";
                 return Verdict::deny(reason(Layer::Workflow, why).with_hint(hint));
             }
-            None => return Verdict::deny(reason(Layer::Workflow, "the packages were not resolved")),
+            None => {
+                return Verdict::deny(reason(Layer::Workflow, "the packages were not resolved"));
+            }
         };
-        let hint = "change `dependencies` in .fluffy/policy.yaml if they are meant, or choose others";
+        let hint =
+            "change `dependencies` in .fluffy/policy.yaml if they are meant, or choose others";
         let denied = judgement.denied.iter().map(|text| reason(Layer::Yaml, text).with_hint(hint));
         if let Some(denied) = Reasons::collect(denied) {
             return Verdict::Deny(denied);

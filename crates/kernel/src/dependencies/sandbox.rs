@@ -94,7 +94,8 @@ impl Dependencies {
     fn failure(&self, what: &str, errands: &Errands) -> ToolError {
         let text = [&errands.stderr.bytes, &errands.stdout.bytes];
         let text = text.into_iter().find(|bytes| !bytes.trim_ascii().is_empty());
-        let text = text.map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default();
+        let text =
+            text.map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default();
         let text = self.options.registries.masked(&text);
         let from = text.ceil_char_boundary(text.len().saturating_sub(TAIL));
         let told = text.get(from..).unwrap_or_default().trim();
@@ -109,7 +110,10 @@ impl Dependencies {
             refused.sort();
             refused.dedup();
             refused.truncate(5);
-            why += &format!("; it asked for hosts that are no registry of yours: {}", refused.join(", "));
+            why += &format!(
+                "; it asked for hosts that are no registry of yours: {}",
+                refused.join(", ")
+            );
         }
         ToolError(if told.is_empty() { why } else { format!("{why}: {told}") })
     }

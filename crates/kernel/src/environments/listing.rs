@@ -140,10 +140,18 @@ impl Listing {
 
 fn check(top: &Path, path: &Path, found: &Metadata) -> Result<(), ListingError> {
     let refuse = |why| Err(ListingError::Kind { path: path.to_owned(), why });
+    if is_interpreter(path) && !found.is_symlink() {
+        return refuse("a package put its own program where the interpreter of Python is");
+    }
     if found.is_symlink() {
         let at = top.join(path);
-        let target = std::fs::read_link(&at).map_err(|source| ListingError::Io { path: at, source })?;
-        return if leads_inside(path, &target) { Ok(()) } else { refuse("it is a link that leads out") };
+        let target =
+            std::fs::read_link(&at).map_err(|source| ListingError::Io { path: at, source })?;
+        return if leads_inside(path, &target) {
+            Ok(())
+        } else {
+            refuse("it is a link that leads out")
+        };
     }
     // Overlayfs's sign for a deletion, which a rebuild may leave.
     let whiteout = found.rdev() == 0 && found.mode() & 0o170_000 == 0o020_000;
@@ -154,6 +162,14 @@ fn check(top: &Path, path: &Path, found: &Metadata) -> Result<(), ListingError> 
         return refuse("it has special bits");
     }
     Ok(())
+}
+
+/// Whether this is where a virtual environment has its interpreter: always a link to the machine's own.
+fn is_interpreter(path: &Path) -> bool {
+    let in_bin = path.parent().is_some_and(|parent| parent.ends_with(".venv/bin"));
+    let name = path.file_name().map(OsStr::to_string_lossy).unwrap_or_default();
+    let version = name.strip_prefix("python");
+    in_bin && version.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'))
 }
 
 /// Whether a link stays in the environment. An interpreter of Python is the one thing that is linked from elsewhere.
@@ -194,6 +210,23 @@ mod tests {
         assert!(!leads("node_modules/x", "../src"));
         assert!(!leads(".venv/lib/python", "/usr/bin/python3"));
         assert!(!leads(".venv/bin/x", "/bin/sh"));
+    }
+
+    #[test]
+    fn only_a_link_is_an_interpreter() {
+        for (path, expected) in [
+            (".venv/bin/python3", true),
+            ("sub/.venv/bin/python3.11", true),
+            (".venv/bin/python", true),
+            (".venv/bin/python-config", false),
+            (".venv/bin/flask", false),
+            ("node_modules/.bin/python3", false),
+        ] {
+            assert_eq!(is_interpreter(Path::new(path)), expected, "{path}");
+        }
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join(".venv/bin/python3")).unwrap();
+        assert!(matches!(Listing::of(dir.path()), Err(ListingError::Kind { .. })));
     }
 
     #[test]

@@ -21,7 +21,10 @@ const REPLACED: &str = ".fluffy-replaced-";
 const MARKER: &str = ".fluffy-environment";
 
 /// Copies the folder of an environment into the project at `root`. A folder that is there is replaced.
-pub(crate) fn place_in_project(environment: &Environment, root: &Path) -> Result<(), EnvironmentError> {
+pub(crate) fn place_in_project(
+    environment: &Environment,
+    root: &Path,
+) -> Result<(), EnvironmentError> {
     let folder = Path::new(&environment.record.folder);
     let to = root.join(folder);
     let failed = |source| EnvironmentError::Store { path: to.clone(), source };
@@ -116,7 +119,10 @@ fn copy_file(from: &Path, found: &Metadata, to: &Path) -> io::Result<()> {
     target.set_permissions(Permissions::from_mode(mode))
 }
 
-#[expect(clippy::disallowed_methods, reason = "the one place that removes what a placed folder replaces")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place that removes what a placed folder replaces"
+)]
 fn remove_file(path: &Path) -> io::Result<()> {
     std::fs::remove_file(path)
 }

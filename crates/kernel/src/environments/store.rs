@@ -145,7 +145,8 @@ impl EnvironmentStore {
 
     /// When an environment was last used, in milliseconds since the epoch.
     pub fn last_used_ms(&self, key: &str) -> Option<u64> {
-        let modified = std::fs::metadata(self.directory.join(key).join(LOCK)).ok()?.modified().ok()?;
+        let modified =
+            std::fs::metadata(self.directory.join(key).join(LOCK)).ok()?.modified().ok()?;
         let since = modified.duration_since(std::time::UNIX_EPOCH).ok()?;
         u64::try_from(since.as_millis()).ok()
     }
@@ -183,7 +184,9 @@ impl EnvironmentStore {
         let Ok(entries) = std::fs::read_dir(&self.directory) else { return };
         for entry in entries.flatten() {
             let name = entry.file_name();
-            let process = name.to_str().and_then(|name| name.strip_prefix(MAKING)?.split('-').next()?.parse::<i32>().ok());
+            let process = name
+                .to_str()
+                .and_then(|name| name.strip_prefix(MAKING)?.split('-').next()?.parse::<i32>().ok());
             let process = process.and_then(rustix::process::Pid::from_raw);
             if process.is_some_and(|process| rustix::process::test_kill_process(process).is_err()) {
                 let _left = remove_tree(&entry.path());
@@ -201,7 +204,8 @@ impl Environment {
 
     /// Whether its files are what was recorded: unchanged by the file system's word, or else by their contents.
     fn is_whole(&self) -> bool {
-        let listings: Result<Vec<Listing>, _> = self.layers().iter().map(|layer| Listing::of(layer)).collect();
+        let listings: Result<Vec<Listing>, _> =
+            self.layers().iter().map(|layer| Listing::of(layer)).collect();
         let Ok(listings) = listings else { return false };
         let stamp = stamp_of(&listings);
         let at = self.directory.join(STAMP);
@@ -209,7 +213,8 @@ impl Environment {
             return true;
         }
         let contents = listings.iter().zip(self.layers());
-        let contents: Result<Vec<Digest>, _> = contents.map(|(listing, layer)| listing.content(&layer)).collect();
+        let contents: Result<Vec<Digest>, _> =
+            contents.map(|(listing, layer)| listing.content(&layer)).collect();
         let whole = contents.is_ok_and(|contents| contents == self.record.contents);
         if whole {
             // Otherwise the contents are looked at next time, too.
@@ -239,25 +244,33 @@ impl Making {
         store: &EnvironmentStore,
         mut record: EnvironmentRecord,
     ) -> Result<Environment, EnvironmentError> {
-        let layers: Vec<PathBuf> = (0..self.layers).map(|number| self.directory.join(number.to_string())).collect();
+        let layers: Vec<PathBuf> =
+            (0..self.layers).map(|number| self.directory.join(number.to_string())).collect();
         let folder = Path::new(&record.folder);
         if let Some(lowest) = layers.first() {
             hide_below(&lowest.join(folder)).map_err(|source| failed(lowest, source))?;
         }
-        let listings: Vec<Listing> = layers.iter().map(|layer| Listing::of(layer)).collect::<Result<_, _>>()?;
+        let listings: Vec<Listing> =
+            layers.iter().map(|layer| Listing::of(layer)).collect::<Result<_, _>>()?;
         let contents = listings.iter().zip(&layers);
-        record.contents = contents.map(|(listing, layer)| listing.content(layer)).collect::<Result<_, _>>()?;
+        record.contents =
+            contents.map(|(listing, layer)| listing.content(layer)).collect::<Result<_, _>>()?;
         record.files = listings.iter().map(Listing::count).sum();
         record.bytes = listings.iter().map(|listing| listing.bytes).sum();
         let text = serde_json::to_vec(&record).map_err(io::Error::from);
         let text = text.map_err(|source| failed(&self.directory, source))?;
         // What only served to make it does not stay.
         if let Ok(entries) = std::fs::read_dir(&self.directory) {
-            for entry in entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with("work-")) {
+            for entry in entries
+                .flatten()
+                .filter(|entry| entry.file_name().to_string_lossy().starts_with("work-"))
+            {
                 let _left = remove_tree(&entry.path());
             }
         }
-        for (name, bytes) in [(RECORD, text.as_slice()), (STAMP, stamp_of(&listings).as_bytes()), (LOCK, b"")] {
+        for (name, bytes) in
+            [(RECORD, text.as_slice()), (STAMP, stamp_of(&listings).as_bytes()), (LOCK, b"")]
+        {
             let at = self.directory.join(name);
             write(&at, bytes).map_err(|source| failed(&at, source))?;
         }
@@ -297,7 +310,8 @@ fn hide_below(folder: &Path) -> io::Result<()> {
 
 fn lock(directory: &Path, how: FlockOperation) -> Result<File, EnvironmentError> {
     let at = directory.join(LOCK);
-    let file = File::options().read(true).write(true).open(&at).map_err(|source| failed(&at, source))?;
+    let file =
+        File::options().read(true).write(true).open(&at).map_err(|source| failed(&at, source))?;
     flock(&file, how).map_err(|errno| failed(&at, errno.into()))?;
     // The time of its last use, for whoever cleans up.
     let now = rustix::fs::Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };

@@ -168,6 +168,15 @@ pub(super) fn check_words(text: &str) -> Result<(), SessionError> {
     Ok(())
 }
 
+/// Has the kernel remember what becomes of the sandboxes of a session.
+fn report_sandboxes(workshop: &Workshop, kernel: &Arc<Kernel>) {
+    let told = Arc::downgrade(kernel);
+    workshop.report_to(Box::new(move |life| match told.upgrade() {
+        Some(kernel) => kernel.record(life.note()).map(drop).map_err(|error| error.0),
+        None => Err("the session is over".to_owned()),
+    }));
+}
+
 impl From<ToolError> for SessionError {
     fn from(error: ToolError) -> Self {
         Self::Step(error.0)
@@ -260,10 +269,7 @@ impl Session {
         let workflow = Workflow::new(Mode::Strict, access);
         let exemptions = kernel.policy.exemptions().clone();
         let clock = Arc::clone(&kernel.clock);
-        let rules = kernel.policy.dependencies().clone();
-        let dependencies = config
-            .dependencies
-            .map(|options| Dependencies::new(options, rules, Arc::clone(&clock)));
+        let dependencies = config.dependencies.map(|options| Dependencies::new(options, &kernel));
         let workshop = Arc::new(Workshop::new(workshop));
         let inside = Inside { workflow, staging, progress: Progress::default() };
         let desk = Arc::new(Desk {
@@ -299,11 +305,7 @@ impl Session {
         let kernel = Arc::new(Kernel::boot(kernel)?);
         desk.attach(&kernel);
         kernel.witness.attend(&kernel);
-        let told = Arc::downgrade(&kernel);
-        desk.workshop.report_to(Box::new(move |life| match told.upgrade() {
-            Some(kernel) => kernel.record(life.note()).map(drop).map_err(|error| error.0),
-            None => Err("the session is over".to_owned()),
-        }));
+        report_sandboxes(&desk.workshop, &kernel);
         Ok(Self {
             kernel,
             desk,

@@ -68,14 +68,20 @@ impl Touch {
 fn command_words(params: &Value) -> Option<Vec<String>> {
     let program = params.get("command").and_then(Value::as_str)?;
     let args = params.get("args").and_then(Value::as_array).into_iter().flatten();
-    let args: Vec<String> = args.map(|arg| arg.as_str().map(str::to_owned)).collect::<Option<_>>()?;
+    let args: Vec<String> =
+        args.map(|arg| arg.as_str().map(str::to_owned)).collect::<Option<_>>()?;
     let plain = |line: &str| {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || " @/._-+=:,^[]".contains(c);
-        let words = line.chars().all(is_plain).then(|| line.split_whitespace().map(str::to_owned).collect());
+        let words = line
+            .chars()
+            .all(is_plain)
+            .then(|| line.split_whitespace().map(str::to_owned).collect());
         words.filter(|words: &Vec<String>| !words.is_empty())
     };
     match (program.rsplit('/').next(), args.as_slice()) {
-        (Some("bash" | "sh"), [option, line]) if ["-c", "-lc"].contains(&option.as_str()) => plain(line),
+        (Some("bash" | "sh"), [option, line]) if ["-c", "-lc"].contains(&option.as_str()) => {
+            plain(line)
+        }
         (_, []) => plain(program),
         _program_with_arguments => Some(std::iter::once(program.to_owned()).chain(args).collect()),
     }
@@ -253,14 +259,17 @@ impl Session {
 
     /// The installation that a command is, if it is one and nothing more.
     fn installation(&self, call: &ModelCall) -> Option<ModelCall> {
-        if fluffy_policy::canonical_call(&call.tool) != "shell.run" || self.desk.dependencies.is_none() {
+        if fluffy_policy::canonical_call(&call.tool) != "shell.run"
+            || self.desk.dependencies.is_none()
+        {
             return None;
         }
         let params = call.arguments.value();
         let words = command_words(params)?;
         let (program, args) = words.split_first()?;
         let request = fluffy_dependencies::recognise(program, args)?;
-        let add: Vec<String> = request.add.iter().map(fluffy_dependencies::PackageSpec::text).collect();
+        let add: Vec<String> =
+            request.add.iter().map(fluffy_dependencies::PackageSpec::text).collect();
         let mut arguments = json!({ "manager": request.manager });
         if let Value::Object(members) = &mut arguments {
             let lists = [("add", add), ("remove", request.remove)];
@@ -378,9 +387,7 @@ impl Session {
         let is_new = |path: &ProjectPath| {
             MANIFESTS.contains(&path.file_name()) && matches!(self.desk.tree.look(path), Ok(None))
         };
-        let exempt = |path: &ProjectPath| {
-            self.desk.look().workflow.exempts(path) != Exempt::No
-        };
+        let exempt = |path: &ProjectPath| self.desk.look().workflow.exempts(path) != Exempt::No;
         let paths = &subject.paths;
         if paths.is_empty() || !paths.iter().all(is_new) || paths.iter().all(exempt) {
             return;

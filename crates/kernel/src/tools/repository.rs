@@ -143,7 +143,8 @@ impl Repository {
             return Ok(());
         }
         let there = desk.view().walk(None).map_err(|error| failed(&error))?.files;
-        let own = |path: &ProjectPath| path.as_str().starts_with(".fluffy/") || added.contains(path);
+        let own =
+            |path: &ProjectPath| path.as_str().starts_with(".fluffy/") || added.contains(path);
         if !there.iter().all(own) {
             return Ok(());
         }

@@ -28,6 +28,12 @@ impl Environments {
         all.push(Shown { environment, root });
     }
 
+    /// Shows no environment of this folder any more.
+    pub(crate) fn hide(&self, folder: &str) {
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|shown| shown.environment.record.folder != folder);
+    }
+
     /// Those that are shown.
     pub(crate) fn all(&self) -> Vec<Arc<Environment>> {
         self.shown().into_iter().map(|shown| shown.environment).collect()
@@ -46,14 +52,16 @@ impl Environments {
     pub(super) fn python(&self, root: Option<&ProjectPath>) -> Option<PathBuf> {
         let shown = self.shown();
         let at = |wanted: Option<&ProjectPath>| {
-            let mut found = shown.iter().filter(|shown| shown.environment.record.manager.ecosystem() == "pypi");
+            let mut found =
+                shown.iter().filter(|shown| shown.environment.record.manager.ecosystem() == "pypi");
             found.find(|shown| shown.root.as_ref() == wanted)
         };
         let found = at(root).or_else(|| at(None))?;
         Some(Path::new(&found.environment.record.folder).join("bin/python3"))
     }
 
-    /// A job with the variables and search path by which programs find what is installed.
+    /// A job with the variables and search path by which programs find what is installed. What is installed takes no
+    /// program's place: a package may bring a `node` of its own. Python alone is the environment's.
     pub(super) fn activated(&self, mut job: Job, project: &Path) -> Job {
         for Shown { environment, .. } in self.shown() {
             let folder = project.join(&environment.record.folder);
@@ -62,9 +70,14 @@ impl Environments {
                 job.env.push((name.into(), value.into_os_string()));
             };
             match environment.record.manager {
-                Manager::Npm | Manager::Pnpm | Manager::Yarn => job.path_first.push(folder.join(".bin")),
+                Manager::Npm | Manager::Pnpm | Manager::Yarn => {
+                    job.path_last.push(folder.join(".bin"))
+                }
                 Manager::Pip | Manager::Uv | Manager::Poetry => {
-                    job.path_first.push(folder.join("bin"));
+                    if job.program == "python3" || job.program == "python" {
+                        job.program = folder.join("bin/python3").into_os_string();
+                    }
+                    job.path_last.push(folder.join("bin"));
                     set("VIRTUAL_ENV", folder);
                 }
                 Manager::Cargo => set("CARGO_HOME", folder),

@@ -116,8 +116,8 @@ fn matches_stars(pattern: &str, name: &str) -> bool {
 }
 
 pub(super) fn read(field: &Field<'_>) -> Result<DependencyRules, Problem> {
-    let [ask, allow, deny, scripts, min_age, licences, max_new] = field
-        .fields(["ask", "allow", "deny", "scripts", "min_age", "licences", "max_new"])?;
+    let [ask, allow, deny, scripts, min_age, licences, max_new] =
+        field.fields(["ask", "allow", "deny", "scripts", "min_age", "licences", "max_new"])?;
     let licences = match licences {
         Some(list) => list.texts()?.iter().map(read_licence).collect::<Result<_, _>>()?,
         None => Vec::new(),

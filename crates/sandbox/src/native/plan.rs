@@ -204,7 +204,7 @@ fn command(config: &Config, job: &Job, around: &Surroundings<'_>, home: &Path) -
             chosen.iter().filter(|path| is_shown(path, config, around.system)).cloned().collect()
         }
     };
-    let path: Vec<PathBuf> = job.path_first.iter().cloned().chain(path).collect();
+    let path: Vec<PathBuf> = path.into_iter().chain(job.path_last.iter().cloned()).collect();
     let joined = path.iter().map(|path| path.as_os_str()).collect::<Vec<_>>().join(":".as_ref());
     let mut env: Vec<(OsString, OsString)> = vec![
         ("HOME".into(), home.into()),

@@ -84,6 +84,8 @@ pub(super) fn config(lab: &Lab) -> SessionConfig {
         conventions: Conventions::default(),
         test_command: None,
         test_coverage: None,
+        dependencies: None,
+        new_repository: false,
         git: GitOptions::default(),
         commits: CommitOptions::default(),
         observer: Arc::new(()),

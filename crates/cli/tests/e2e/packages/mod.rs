@@ -1,0 +1,6 @@
+//! Packages: installed by tasks from a registry on loopback and from the real ones, and attacked.
+
+mod attacks;
+mod installing;
+mod registry;
+mod slow_new_projects;
