@@ -45,7 +45,8 @@ pub use gate::Gate;
 pub use paths::{Conventions, PathKind};
 pub use record::RecordError;
 pub use results::{
-    BuildFailure, Counts, MAX_OUTPUT_BYTES, Report, ResultsError, Run, TestId, TestResult, read,
+    BuildFailure, Counts, MAX_OUTPUT_BYTES, Report, ResultsError, Run, TestId, TestResult,
+    missing_package, read,
 };
 pub use run::{Extent, MAX_TEST_ID_BYTES, MAX_TESTS, Outcome, RunError, TestCase, TestRun};
 pub use runner::detect::{Project, detect, missing_manifest};

@@ -26,6 +26,7 @@ mod cargo;
 mod go;
 mod jest;
 mod junit;
+mod missing;
 mod node;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,6 +34,7 @@ use std::fmt;
 
 use fluffy_base::{Excerpt, ProjectPath, sanitised};
 
+pub use self::missing::missing_package;
 use crate::runner::{Runner, Suite};
 
 /// The largest output or report that is read.
@@ -41,6 +43,9 @@ pub const MAX_OUTPUT_BYTES: usize = 32 << 20;
 const MAX_TESTS: usize = 100_000;
 const MAX_NAME_BYTES: usize = 4096;
 const MAX_MESSAGE_CHARS: usize = 2000;
+
+/// How much of the end of an output is searched for a program that is missing.
+const SEARCHED_BYTES: usize = 64 << 10;
 
 /// What a runner left behind.
 #[derive(Debug, Clone, Copy)]
@@ -218,6 +223,11 @@ impl Report {
         }
     }
 
+    /// Notes that a file could not be loaded. What it imports in vain may be somebody else's fault.
+    fn add_load_failure(&mut self, file: Option<ProjectPath>, message: &str, places: &Places<'_>) {
+        self.add_build(missing::cause_of_import(message, file, places), message);
+    }
+
     fn add_build(&mut self, file: Option<ProjectPath>, message: &str) {
         let message = shown(message);
         let build = self.build.get_or_insert(BuildFailure { files: BTreeSet::new(), message });
@@ -234,6 +244,9 @@ pub enum ResultsError {
     /// Ended by a signal or a limit.
     #[error("the test run was ended before it finished")]
     Ended,
+    /// The runner, or a program that it calls, is not there.
+    #[error("a program that the tests need cannot be started: {0}")]
+    MissingTool(String),
     /// The runner wrote no report, most likely because it did not get to its end.
     #[error("the test runner ended with code {exit} and wrote no report: {output}")]
     NoReport {
@@ -299,12 +312,23 @@ fn command(
     let outcome = if exit == 0 {
         TestResult::Passed
     } else {
+        refuse_missing_tool(run, exit)?;
         let output = if run.stderr.trim_ascii().is_empty() { run.stdout } else { run.stderr };
         TestResult::Failed { message: format!("ended with code {exit}: {}", tail(output)) }
     };
     let mut report = Report::default();
     report.add(&places.directory(""), &argv.join(" "), outcome)?;
     Ok(report)
+}
+
+/// A command that could not start what it needs has tested nothing.
+fn refuse_missing_tool(run: &Run<'_>, exit: i32) -> Result<(), ResultsError> {
+    let found = [run.stderr, run.stdout].into_iter().find_map(|bytes| {
+        let start = bytes.len().saturating_sub(SEARCHED_BYTES);
+        let text = String::from_utf8_lossy(bytes.get(start..).unwrap_or_default());
+        missing::missing_tool(exit, &text)
+    });
+    found.map_or(Ok(()), |what| Err(ResultsError::MissingTool(what)))
 }
 
 /// Code 0 and a clean report go together, for every runner.

@@ -70,7 +70,7 @@ fn read_case(
     let file = case.attribute("file");
     if let Some(problem) = problem.filter(|_| is_loading(case)) {
         let text = problem.text().or(problem.attribute("message")).unwrap_or_default();
-        report.add_build(file.and_then(|file| places.file(file)), text);
+        report.add_load_failure(file.and_then(|file| places.file(file)), text, places);
         return Ok(true);
     }
     let outcome = match problem {

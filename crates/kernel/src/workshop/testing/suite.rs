@@ -11,7 +11,8 @@ use fluffy_workflow::{
     Suite, read,
 };
 
-use super::identity::{runner, suite_id};
+use super::identity::suite_id;
+use super::install::install_hint;
 use super::{Attempt, Failure, Measured, SuiteRun, TestPlan, TestsError};
 use crate::workshop::layer::{Layer, fresh};
 use crate::workshop::printed::tail;
@@ -94,7 +95,7 @@ impl Workshop {
             Err(WorkshopError::Runtime(RuntimeError::Program { program, source })) => {
                 let why = format!(
                     "`{program}` cannot be run in the sandbox ({source}): {}",
-                    install(trial.suite)
+                    install_hint(trial.suite)
                 );
                 Ok(not_run(trial.suite, &trial.call, Failure(why)))
             }
@@ -175,6 +176,7 @@ impl Trial<'_> {
             root: self.root,
         };
         let result = read(self.suite, &run).map_err(|error| self.failure(&error, outcome));
+        let result = result.and_then(|report| within_limits(report, outcome));
         let spoken = [&outcome.stderr.bytes, &outcome.stdout.bytes];
         let spoken = spoken.into_iter().find(|bytes| !bytes.trim_ascii().is_empty());
         let told = result.as_ref().is_ok_and(|report| report.build().is_none());
@@ -196,10 +198,16 @@ impl Trial<'_> {
     fn failure(&self, error: &ResultsError, outcome: &Outcome) -> Failure {
         if let ResultsError::NoReport { exit, output } = error {
             if is_missing(self.suite, *exit, output) {
-                return Failure(format!("its runner is not installed: {}", install(self.suite)));
+                return Failure(format!(
+                    "its runner is not installed: {}",
+                    install_hint(self.suite)
+                ));
             }
             // The end of what it printed is told beside.
             return Failure(format!("its runner ended with code {exit} and wrote no report"));
+        }
+        if let ResultsError::MissingTool(_) = error {
+            return Failure(format!("{error}; {}", install_hint(self.suite)));
         }
         match &outcome.end {
             End::Exited(_) => Failure(error.to_string()),
@@ -257,6 +265,16 @@ fn not_run(suite: &Suite, call: &Invocation, why: Failure) -> Attempt {
     Attempt { result: Err(why), ran, tail: String::new(), coverage: None }
 }
 
+/// A failure beside a limit may be the limit's doing, and proves nothing. What is green despite it is green.
+fn within_limits(report: Report, outcome: &Outcome) -> Result<Report, Failure> {
+    match outcome.reached.first() {
+        Some(limit) if !report.is_green() => {
+            Err(Failure(format!("{limit} while the tests ran, so that what failed proves nothing")))
+        }
+        Some(_) | None => Ok(report),
+    }
+}
+
 fn unknown(suite: &Suite, why: &str) -> Measured {
     Measured::Unknown { suite: suite_id(suite), why: why.to_owned() }
 }
@@ -271,19 +289,4 @@ fn is_missing(suite: &Suite, exit: i32, output: &str) -> bool {
         }
         Runner::Cargo | Runner::Node | Runner::Go { .. } | Runner::Command { .. } => exit == 127,
     }
-}
-
-/// What to do about a runner that is not there.
-fn install(suite: &Suite) -> String {
-    let fix = match suite.runner() {
-        Runner::Cargo => "install Rust with https://rustup.rs",
-        Runner::Pytest => {
-            "install it for `python3`, or into `.venv` in the project: `python3 -m venv .venv && .venv/bin/pip install pytest`"
-        }
-        Runner::Node => "install Node.js 20 or later",
-        Runner::Jest | Runner::Vitest => "run `npm install` in the project's directory",
-        Runner::Go { .. } => "install Go",
-        Runner::Command { .. } => "install it, or configure another command",
-    };
-    format!("{fix}; sandboxes have no network, so a person has to do it ({})", runner(suite))
 }
