@@ -12,6 +12,7 @@
 mod commands;
 mod edits;
 mod hostile_tests;
+mod more_suites;
 mod scene;
 mod slow_go;
 mod slow_javascript;

@@ -76,8 +76,14 @@ fn a_go_package_that_dies_beside_one_that_is_not_built_has_failed() {
     // Since Go 1.24 the package that is not built has events as well.
     let later = "{\"Action\":\"output\",\"Package\":\"example.com/project/sub\",\"Output\":\"FAIL\\texample.com/project/sub [build failed]\\n\"}\n{\"Action\":\"fail\",\"Package\":\"example.com/project/sub\",\"FailedBuild\":\"x\"}\n";
     for stdout in [events.to_owned(), format!("{events}{later}")] {
-        let run =
-            Run { stdout: stdout.as_bytes(), stderr: b"", exit: Some(1), report: None, root: ROOT };
+        let run = Run {
+            stdout: stdout.as_bytes(),
+            stderr: b"",
+            exit: Some(1),
+            report: None,
+            reports: &[],
+            root: ROOT,
+        };
         let report = read(&suite, &run).unwrap();
         let names: Vec<_> = report.tests().keys().map(ToString::to_string).collect();
         assert_eq!(names, ["go: (package)"]);
@@ -250,7 +256,8 @@ o {runner}/calc.test.js: more > some day"
 #[test]
 fn a_configured_command_is_one_test_by_its_exit_code() {
     let suite = Suite::configured(vec!["make".to_owned(), "check".to_owned()]);
-    let run = |exit| Run { stdout: b"", stderr: b"no\n", exit, report: None, root: ROOT };
+    let run =
+        |exit| Run { stdout: b"", stderr: b"no\n", exit, report: None, reports: &[], root: ROOT };
     let passed = read(&suite, &run(Some(0))).unwrap();
     assert_eq!((outline(&passed).as_str(), passed.is_green()), ("+ .: make check", true));
     let failed = read(&suite, &run(Some(2))).unwrap();

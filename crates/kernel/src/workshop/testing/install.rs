@@ -16,6 +16,7 @@ pub(super) fn install_hint(suite: &Suite) -> String {
         Runner::Jest => "install the package `jest` with `deps.install`",
         Runner::Vitest => "install the package `vitest` with `deps.install`",
         Runner::Go { .. } => "a person has to install Go",
+        Runner::Profiled(profile) => profile.install_hint(),
         Runner::Command { .. } => {
             "install packages with `deps.install`; a person has to install programs, or set another `test.command`"
         }
