@@ -47,13 +47,13 @@ fn dep_7_rspec_goes_from_red_to_green() {
     let code = "module Sum\n  def self.add(a, b) = a + b\nend\n";
     let spec = "require 'sum'\nRSpec.describe Sum do\n  it('adds') { expect(Sum.add(1, 2)).to eq 3 }\n  it('later', skip: true) {}\nend\n";
     let scene = Scene::new(&[("lib/sum.rb", code), ("spec/sum_spec.rb", spec)]);
-    let double = "require 'double'\nRSpec.describe 'double' do\n  context 'of four' do\n    it('is eight') { expect(double(4)).to eq 8 }\n  end\nend\n";
+    let double = "require 'double'\nRSpec.describe Double do\n  context 'of four' do\n    it('is eight') { expect(Double.of(4)).to eq 8 }\n  end\nend\n";
     let expected = [
-        "Passed spec/double_spec.rb: double of four is eight @ spec/double_spec.rb",
+        "Passed spec/double_spec.rb: Double of four is eight @ spec/double_spec.rb",
         "Passed spec/sum_spec.rb: Sum adds @ spec/sum_spec.rb",
         "Skipped spec/sum_spec.rb: Sum later @ spec/sum_spec.rb",
     ];
-    let code = ("lib/double.rb", "def double(a) = 2 * a\n");
+    let code = ("lib/double.rb", "module Double\n  def self.of(a) = 2 * a\nend\n");
     from_red_to_green(&scene, ("spec/double_spec.rb", double), code, &expected);
     let part = scene.test_with(&Ask { pattern: Some("is eight"), ..Ask::default() }).unwrap();
     counts(&part, 1, 0, 0);
