@@ -13,7 +13,7 @@ use std::sync::Arc;
 use fluffy_base::{Event as Told, Json, ProjectPath, Span, is_blank};
 use fluffy_workflow::{
     Event, Extent, Lines, Outcome, PathKind, Pattern, Project, State, Suite, TestRun, Transition,
-    detect, green, missing_manifest,
+    detect, green, missing_manifest, propose_command,
 };
 use serde_json::{Value, json};
 
@@ -50,6 +50,8 @@ struct Look {
     hidden: Vec<ProjectPath>,
     /// Tests that the session wrote and nothing can run yet, each with the manifest that is missing.
     waiting: Vec<(ProjectPath, ProjectPath)>,
+    /// What to do where there is no suite: the setting, with a proposal from what is in the project.
+    no_runner: Option<String>,
 }
 
 impl Tool for RunTests {
@@ -99,7 +101,7 @@ impl Tool for RunTests {
             desk.happened(clerk, Event::BaselineRan(before(&baseline?)?))?;
         }
         let tested = tested?;
-        desk.tell(&tested);
+        desk.tell(&tested, look.no_runner.as_deref());
         if tested.has_suite_without_result() && wanted.is_narrowed() {
             return Err(no_run(&tested));
         }
@@ -113,7 +115,7 @@ impl Tool for RunTests {
             desk.measured(view.staged.clone(), lines)
         });
         let transition = desk.happened(clerk, Event::TestsRan(tested.run.clone()))?;
-        let mut told = answer(&tested, &transition);
+        let mut told = answer(&tested, &transition, look.no_runner.as_deref());
         if let (Value::Object(members), Some(text)) = (&mut told, measured) {
             members.insert("coverage".to_owned(), text.into());
         }
@@ -176,6 +178,9 @@ impl Desk {
             }
             None => detect(&Project { files: &files, texts: &texts }),
         };
+        let no_runner = suites.is_empty().then(|| {
+            no_runner(propose_command(&Project { files: &files, texts: &texts }).as_deref())
+        });
         let hidden = self.hidden(view)?;
         let files: BTreeSet<ProjectPath> = files.into_iter().collect();
         let written = view.staged.iter().filter(|(_, staged)| matches!(staged, Staged::File(_)));
@@ -183,7 +188,7 @@ impl Desk {
         let waiting =
             tests.filter_map(|(path, _)| Some((path.clone(), missing_manifest(path, &files)?)));
         let waiting = waiting.collect();
-        Ok(Look { layers, suites, files, hidden, waiting })
+        Ok(Look { layers, suites, files, hidden, waiting, no_runner })
     }
 
     /// What the rules do not let the model read, and so no job may see.
@@ -264,7 +269,11 @@ impl Desk {
         lines(&tested)
     }
 
-    fn tell(&self, tested: &Tested) {
+    /// Tells whoever watches, and remembers what a person has to do before there can be a result.
+    fn tell(&self, tested: &Tested, no_runner: Option<&str>) {
+        let advice = no_runner.map(str::to_owned);
+        self.change().set(|inside| inside.progress.no_runner = advice.clone());
+        let not_run = reasons_without_result(tested).into_iter().chain(advice).collect();
         let failed = tested.run.cases().filter(|(_, case)| case.outcome == Outcome::Failed);
         let failed = failed.map(|(id, _)| id.to_owned());
         let broken = broken(&tested.run).map(|file| format!("{file}: it cannot be built"));
@@ -273,7 +282,7 @@ impl Desk {
             failed: failures(tested),
             skipped: tested.summary.skipped,
             ids_failed: broken.chain(failed).take(TOLD).collect(),
-            not_run: reasons_without_result(tested),
+            not_run,
         });
     }
 }
@@ -343,6 +352,22 @@ fn reasons_without_result(tested: &Tested) -> Vec<String> {
     line.collect()
 }
 
+/// What to do in a project for which no test runner is known.
+fn no_runner(proposal: Option<&[String]>) -> String {
+    let head = "the project has no tests that are known here, and no test runner";
+    match proposal {
+        Some(words) => format!(
+            "{head}; if `{}` runs its tests, the user can set it: `fluffy config set test.command '[{}]'`",
+            words.join(" "),
+            words.join(", ")
+        ),
+        None => format!(
+            "{head}; write tests for a known runner, or the user can name the command that runs them: \
+             `fluffy config set test.command '[PROGRAM, ARGUMENT]'`"
+        ),
+    }
+}
+
 /// The run of a project that has no tests.
 fn nothing(wanted: &Wanted) -> Result<Tested, ToolError> {
     let extent = if wanted.pattern.is_some() { Extent::Part } else { Extent::Whole };
@@ -352,7 +377,7 @@ fn nothing(wanted: &Wanted) -> Result<Tested, ToolError> {
 }
 
 /// What the model is told of a run.
-fn answer(tested: &Tested, transition: &Transition) -> Value {
+fn answer(tested: &Tested, transition: &Transition, no_runner: Option<&str>) -> Value {
     let summary = &tested.summary;
     let mut told = json!({
         "passed": summary.passed,
@@ -378,8 +403,8 @@ fn answer(tested: &Tested, transition: &Transition) -> Value {
     if !summary.problems.is_empty() {
         members.insert("problems".to_owned(), json!(summary.problems));
     }
-    if summary.suites.is_empty() && summary.problems.is_empty() {
-        members.insert("note".to_owned(), json!("the project has no tests that are known here"));
+    if let Some(advice) = no_runner.filter(|_| summary.problems.is_empty()) {
+        members.insert("note".to_owned(), json!(advice));
     }
     if let Some(hindrance) = &transition.hindrance {
         members.insert("not_further".to_owned(), json!(hindrance.to_string()));

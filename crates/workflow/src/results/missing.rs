@@ -33,10 +33,17 @@ const TOOL_LINES: &[&str] = &[
     r"^error: rustup could not choose a version of cargo.*$",
     r"^.*Could not find (?:a package configuration file|CMAKE_[A-Z_]+ using).*$",
     r"^.*The CMAKE_\w+_COMPILER.*$",
+    r"^.*(?:Could not resolve dependencies|in offline mode|for offline mode|project\.assets\.json' not found).*$",
 ];
 
 static TOOL: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(&format!("(?m){}", TOOL_LINES.join("|"))).ok());
+
+/// Libraries of tests for the Java platform: a project that has none of them does not write them itself.
+static TEST_LIBRARIES: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let names = "org\\.junit|org\\.testng|org\\.mockito|org\\.assertj|org\\.hamcrest|spock\\.lang|io\\.mockk";
+    Regex::new(&format!(r"package (?<name>(?:{names})[\w.]*) does not exist")).ok()
+});
 
 /// The import that failed: what it names, and the file that it stands in where the runner says so.
 static IMPORTS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
@@ -67,6 +74,9 @@ pub(super) fn missing_tool(exit: i32, output: &str) -> Option<String> {
 
 /// The package of somebody else's that a failing import names.
 pub fn missing_package(text: &str) -> Option<String> {
+    if let Some(found) = TEST_LIBRARIES.as_ref().and_then(|library| library.captures(text)) {
+        return found.name("name").map(|name| Excerpt::new(name.as_str(), SHOWN).to_string());
+    }
     let found = IMPORTS.iter().find_map(|form| form.captures(text))?;
     let name = found.name("name")?.as_str();
     let is_python = found.get(0).is_some_and(|all| all.as_str().starts_with("ModuleNotFound"));
@@ -81,6 +91,9 @@ pub(super) fn cause_of_import(
     loaded: Option<ProjectPath>,
     places: &Places<'_>,
 ) -> Option<ProjectPath> {
+    if TEST_LIBRARIES.as_ref().is_some_and(|library| library.is_match(message)) {
+        return None;
+    }
     let Some(found) = IMPORTS.iter().find_map(|form| form.captures(message)) else {
         return loaded;
     };

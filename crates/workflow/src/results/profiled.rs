@@ -3,6 +3,8 @@
 //! What could not be built is looked for in the output, since most of these runners report nothing then. A line that
 //! names a file counts only if the run failed.
 
+use std::collections::BTreeSet;
+
 use regex::Regex;
 
 use super::{
@@ -62,6 +64,7 @@ fn texts<'a>(run: &Run<'a>, row: &RunnerProfile) -> Result<Vec<&'a str>, Results
 
 fn read_build_errors(run: &Run<'_>, row: &RunnerProfile, places: &Places<'_>, report: &mut Report) {
     let Some(form) = row.build_error.and_then(|text| Regex::new(text).ok()) else { return };
+    let mut without_library = BTreeSet::new();
     for bytes in [run.stderr, run.stdout] {
         let text = String::from_utf8_lossy(bytes);
         for found in form.captures_iter(&text).take(MAX_ERRORS) {
@@ -71,7 +74,16 @@ fn read_build_errors(run: &Run<'_>, row: &RunnerProfile, places: &Places<'_>, re
             let start = found.get(0).map_or(0, |all| all.start());
             let end = text.floor_char_boundary(start.saturating_add(MESSAGE_BYTES));
             let message = text.get(start..end).unwrap_or_default();
-            let cause = missing::cause_of_import(message, Some(named), places);
+            // The next error is another message.
+            let line = message.find("error:").map_or(0, |at| at + 1);
+            let next = form.find_at(message, line).map_or(message.len(), |next| next.start());
+            let message = message.get(..next).unwrap_or(message);
+            let cause = missing::cause_of_import(message, Some(named.clone()), places);
+            if cause.is_none() {
+                without_library.insert(named.clone());
+            }
+            // What else is wrong in a file without its library follows from that.
+            let cause = cause.filter(|_| !without_library.contains(&named));
             report.add_build(cause, message);
         }
     }

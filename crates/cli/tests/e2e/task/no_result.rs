@@ -50,3 +50,25 @@ fn flo_12_package_that_is_not_installed_is_no_red() {
     let test = "import test from 'node:test';\nimport 'no-such-package';\ntest('a', () => {});\n";
     opens_nothing(&lab, "a.test.js", test, "install it with `deps.install`");
 }
+
+#[test]
+fn dep_7_unknown_runner_names_the_setting_and_a_command() {
+    let lab = Lab::new(Language::JavaScript);
+    for name in ["package.json", "sums.js", "add.test.js"] {
+        std::fs::remove_file(lab.root().join(name)).unwrap();
+    }
+    lab.user.write("mix.exs", "defmodule A.MixProject do\nend\n");
+    let turns = [
+        say("A test.", &[write("test/a_test.exs", "defmodule ATest do\nend\n")]),
+        say("Red?", &[run_tests()]),
+        complete(),
+    ];
+    let run = lab.run(&[], &turns);
+    run.assert_not_done(1);
+    let command = "fluffy config set test.command '[mix, test]'";
+    let heard = lab.heard(&run);
+    assert!(heard.contains(command), "{heard}");
+    let failed = run.all("task.failed")[0].to_string();
+    assert!(failed.contains(command), "{failed}");
+    assert!(run.all("tests.finished")[0]["not_run"][0].as_str().unwrap().contains(command));
+}
