@@ -16,4 +16,5 @@ mod more_suites;
 mod scene;
 mod slow_go;
 mod slow_javascript;
+mod slow_jvm;
 mod suites;

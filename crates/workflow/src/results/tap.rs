@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn tap_is_read_line_by_line() {
-        let text = "TAP version 13\n1..5\nok 1 - adds\n# note\nnot ok 2 - throws\n  ---\n  message: no\n  ...\nok 3 # SKIP later\n    ok 1 - inner\nnot ok 4 - soon # TODO\nok 5 - adds\n";
+        let text = "TAP version 13\n1..5\nok 1 - adds\n# note\nnot ok 2 - throws\n  ---\n  message: no\n  ...\nok 3 # SKIP later\n    ok 1 - inner\nnot ok 4 - soon # todo\nok 5 - adds\n";
         assert_eq!(outline(text), "+ adds, - throws, o #3, o soon, + adds #2");
         assert_eq!(outline("ok\nok\n1..2\n"), "+ #1, + #2");
     }
