@@ -73,6 +73,8 @@ pub struct Suite {
     reason: String,
     /// Words of the project's own script that the runner needs, such as a loader.
     extra: Vec<String>,
+    /// Words before the command, such as those of a package manager that shows it the project's packages.
+    prefix: &'static [&'static str],
     /// Where a configured command leaves its coverage.
     coverage: Option<ProjectPath>,
 }
@@ -223,7 +225,7 @@ impl Suite {
     }
 
     fn new(runner: Runner, root: Option<ProjectPath>, reason: impl Into<String>) -> Self {
-        Self { runner, root, reason: reason.into(), extra: Vec::new(), coverage: None }
+        Self { runner, root, reason: reason.into(), extra: Vec::new(), prefix: &[], coverage: None }
     }
 
     /// The runner.
@@ -381,7 +383,8 @@ impl Suite {
         call: &mut Invocation,
     ) {
         let Some(row) = profile.data() else { return };
-        call.argv = row.argv(&self.extra, pattern, reports);
+        call.argv = words(self.prefix);
+        call.argv.extend(row.argv(&self.extra, pattern, reports));
         call.support = row.support();
         call.built = row.built;
         match row.place {

@@ -32,6 +32,8 @@ const TOOL_LINES: &[&str] = &[
     r"^npm (?:error|ERR!) (?:code ENOENT|Missing script|could not determine executable|canceled).*$",
     r"^error: rustup could not choose a version of cargo.*$",
     r"^.*Could not find (?:a package configuration file|CMAKE_[A-Z_]+ using).*$",
+    r"^.*(?:Could not find .* in (?:any of the sources|locally installed gems)|Bundler::GemNotFound).*$",
+    r"^bundler: (?:command not found|failed to load command): .*$",
     r"^.*The CMAKE_\w+_COMPILER.*$",
     r"^.*(?:Could not resolve dependencies|in offline mode|for offline mode|project\.assets\.json' not found).*$",
 ];

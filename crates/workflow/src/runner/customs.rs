@@ -75,7 +75,7 @@ fn ctest(place: &Place<'_>, found: &[Suite]) -> Option<Suite> {
 
 fn ruby(place: &Place<'_>) -> Option<Suite> {
     if place.tests().any(|file| file.starts_with("spec/") && file.ends_with("_spec.rb")) {
-        return Some(profiled(place, Profile::Rspec, "files of RSpec"));
+        return Some(bundled(place, profiled(place, Profile::Rspec, "files of RSpec")));
     }
     // Rails loads itself before its tests.
     if place.has("config.ru") && place.has("Rakefile") {
@@ -84,7 +84,13 @@ fn ruby(place: &Place<'_>) -> Option<Suite> {
     let tests = place.tests().filter(|file| is_minitest(file));
     let extra: Vec<String> = tests.map(|file| format!("./{file}")).collect();
     let suite = profiled(place, Profile::Minitest, "files of minitest");
-    (!extra.is_empty()).then_some(Suite { extra, ..suite })
+    (!extra.is_empty()).then(|| bundled(place, Suite { extra, ..suite }))
+}
+
+/// Where Bundler locked the packages, the runner is called with those.
+fn bundled(place: &Place<'_>, suite: Suite) -> Suite {
+    let prefix: &[&str] = if place.has("Gemfile.lock") { &["bundle", "exec"] } else { &[] };
+    Suite { prefix, ..suite }
 }
 
 fn is_minitest(file: &str) -> bool {

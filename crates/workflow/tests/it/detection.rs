@@ -247,3 +247,10 @@ fn dep_7_make_is_used_where_nothing_else_is_known() {
     check(&[("Makefile", "test := x\ntests-all:\n")], &[]);
     check(&[("Makefile", "test:\n\tcargo test\n"), ("Cargo.toml", "[package]")], &["cargo ."]);
 }
+
+#[test]
+fn dep_7_bundler_shows_a_runner_its_locked_packages() {
+    let locked = only(&[("spec/a_spec.rb", ""), ("Gemfile.lock", "")]).all("/r").argv;
+    assert_eq!(&locked[..3], ["bundle", "exec", "rspec"]);
+    assert_eq!(only(&[("spec/a_spec.rb", ""), ("Gemfile", "")]).all("/r").argv[0], "rspec");
+}

@@ -404,3 +404,32 @@ fn dep_7_rspec_file_that_cannot_be_loaded_is_a_build_failure() {
     let counted = text.replace("\"example_count\":0", "\"example_count\":1");
     assert!(read(&suite, &Run { report: Some(counted.as_bytes()), ..run }).is_err());
 }
+
+#[test]
+fn flo_12_missing_go_module_or_linker_names_no_file() {
+    let suite = only_suite(&[("go.mod", "module example.com/m\n")]);
+    let broken = |stderr: &str| {
+        let stderr = stderr.as_bytes();
+        let run =
+            Run { stdout: b"", stderr, exit: Some(1), report: None, reports: &[], root: ROOT };
+        read(&suite, &run).unwrap().build().unwrap().files.clone()
+    };
+    let missing = "a_test.go:4:2: no required module provides package github.com/x/y; to add it:\n";
+    assert!(broken(missing).is_empty());
+    assert!(broken("a_test.go:4:2: undefined: twice\n").contains(&path("a_test.go")));
+    let suite = only_suite(&[("Cargo.toml", "[package]")]);
+    let message = |text: &str| {
+        format!(
+            r#"{{"reason":"compiler-message","target":{{"kind":["test"],"name":"a","src_path":"/tmp/project/tests/a.rs"}},"message":{{"level":"error","message":"{text}","spans":[]}}}}
+{{"reason":"build-finished","success":false}}
+"#
+        )
+    };
+    let broken = |text: &str| {
+        let report = scattered(&suite, 101, &message(text), &[]).unwrap();
+        report.build().unwrap().files.clone()
+    };
+    assert!(broken("linker `cc` not found").is_empty());
+    assert!(broken("linking with `cc` failed: cannot find -lpq").is_empty());
+    assert!(broken("linking with `cc` failed: undefined").contains(&path("tests/a.rs")));
+}

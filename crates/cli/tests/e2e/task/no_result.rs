@@ -1,6 +1,9 @@
 //! FLO-12: what no test of the task caused is no red.
 
-use super::lab::{Lab, Language, complete, run_tests, say, write};
+use std::process::Stdio;
+
+use super::lab::{Lab, Language, Run, complete, run_tests, say, write};
+use crate::program::Answer;
 
 /// The states that open the code are never reached, and the project stays as it was.
 #[track_caller]
@@ -71,4 +74,24 @@ fn dep_7_unknown_runner_names_the_setting_and_a_command() {
     let failed = run.all("task.failed")[0].to_string();
     assert!(failed.contains(command), "{failed}");
     assert!(run.all("tests.finished")[0]["not_run"][0].as_str().unwrap().contains(command));
+}
+
+#[test]
+fn flo_12_test_that_waits_for_a_manifest_is_no_red_without_cargo() {
+    let lab = Lab::empty(Language::Rust);
+    let turns = [
+        say("A test.", &[write("tests/a.rs", "#[test]\nfn a() {}\n")]),
+        say("Red?", &[run_tests()]),
+        complete(),
+    ];
+    let mut command = lab.command(&[], &turns);
+    let output = command.env("PATH", "/usr/bin:/bin").stdin(Stdio::null()).output().unwrap();
+    let run = Run::of(Answer::of(output));
+    run.assert_not_done(1);
+    assert!(!run.states().contains(&"code_writing"), "{}", run.told());
+    let told = run.all("tests.finished")[0]["not_run"].to_string();
+    assert!(told.contains("https://rustup.rs"), "{}", run.told());
+    // With cargo it is red, as it cannot be built.
+    let run = lab.run(&[], &turns);
+    assert!(run.states().contains(&"code_writing"), "{}", run.told());
 }
