@@ -106,6 +106,9 @@ pub enum Event {
         skipped: usize,
         /// Those that failed.
         ids_failed: Vec<String>,
+        /// Suites that gave no result, each with the reason: a missing runner or a limit is no failing test.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        not_run: Vec<String>,
     },
     /// Coverage was measured.
     #[serde(rename = "coverage.measured")]

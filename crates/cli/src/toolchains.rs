@@ -6,18 +6,24 @@ use fluffy_sandbox::Shown;
 
 use crate::environment::Environment;
 
-/// Below the home directory. Whole directories where no tool keeps a password beside its programs; for Cargo
-/// only the parts that are not `credentials.toml` and `config.toml`.
-const PARTS: [&str; 14] = [
+/// Below the home directory. Whole directories where no tool keeps a password beside its programs; for Cargo, Maven,
+/// Gradle, NuGet and RubyGems only the parts beside their files of credentials.
+const PARTS: [&str; 20] = [
     ".bun/bin",
     ".cargo/bin",
     ".cargo/git",
     ".cargo/registry",
+    ".config/composer/vendor",
     ".deno/bin",
+    ".gem/ruby",
+    ".gradle/caches/modules-2",
+    ".local/share/gem",
     ".local/share/mise/installs",
     ".local/share/pnpm",
     ".local/share/uv/python",
     ".local/share/uv/tools",
+    ".m2/repository",
+    ".nuget/packages",
     ".nvm",
     ".pyenv",
     ".rustup",

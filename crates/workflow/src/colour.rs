@@ -9,6 +9,9 @@
 //! whoever asks for them to pass has written the tests first. They count only where they stand in files that are
 //! frozen while code is written, and file by file: what is begun in a file has to be finished there.
 //!
+//! **Invariant.** A suite that gave no result (its runner is missing, a limit was reached, its sandbox failed) makes no
+//! run red and no run green.
+//!
 //! **Invariant.** What is not known counts against the session: without a run from before the task, a
 //! failing test is new only if it is known to stand in a test file that the task wrote, and no failing
 //! test is excused.
@@ -68,6 +71,9 @@ pub enum NotRed {
     /// The run found no test.
     #[error("the run found no test")]
     NoTestRan,
+    /// A suite gave no result, and nothing else fails because of the task.
+    #[error("a test suite gave no result, which is no failing test: {0}")]
+    NoResult(Named),
     /// Nothing fails.
     #[error("no test fails")]
     NothingFails,
@@ -97,6 +103,9 @@ pub enum NotGreen {
     /// Test files that could not be built, of which no test has run and passed.
     #[error("no test ran and passed of files that could not be built before: {0}")]
     NotRun(Named),
+    /// Suites of which nothing is known.
+    #[error("a test suite gave no result: {0}")]
+    NoResult(Named),
     /// It could not be built.
     #[error("the build fails{0}")]
     BuildFails(Named),
@@ -220,7 +229,9 @@ pub fn red(
     if !again.is_empty() || !broken.is_empty() {
         return Ok(Red { run: run.clone(), failing: again, broken, by });
     }
+    let silent = run.suites_without_result();
     Err(match run.broken() {
+        _ if !silent.is_empty() => NotRed::NoResult(Named::of(silent.iter().map(String::as_str))),
         Some(files) => {
             NotRed::BuildFailsElsewhere(Named::tail(files.iter().map(ProjectPath::as_str)))
         }
@@ -244,6 +255,11 @@ pub fn green(before: Option<&TestRun>, red: Option<&Red>, run: &TestRun) -> Resu
             return Err(NotGreen::BuildFails(Named::tail(files.iter().map(ProjectPath::as_str))));
         }
     }
+    // A suite that could not be run before the task is not the task's to repair; what is red has to pass.
+    let known =
+        |suite: &&String| !before.is_some_and(|run| run.suites_without_result().contains(*suite));
+    let silent = run.suites_without_result().iter().filter(known).map(String::as_str);
+    refuse(silent, NotGreen::NoResult)?;
     let must_pass = red.into_iter().flat_map(|red| red.must_pass(run));
     refuse(must_pass.filter(|id| !passed(run, id)), NotGreen::StillRed)?;
     let excused = |id: &str| before.and_then(|run| run.outcome(id)) == Some(Outcome::Failed);
@@ -282,7 +298,8 @@ fn is_in(files: &BTreeSet<ProjectPath>, case: &TestCase) -> bool {
 
 /// Whether a test that is not in the run was not there.
 fn knows_all(run: &TestRun) -> bool {
-    run.extent() == Extent::Whole && run.broken().is_none()
+    let is_complete = run.broken().is_none() && run.suites_without_result().is_empty();
+    run.extent() == Extent::Whole && is_complete
 }
 
 /// Whether a file was built, tests of it have run, and none of them failed. Some may be skipped: exercises come with

@@ -45,11 +45,14 @@ pub use gate::Gate;
 pub use paths::{Conventions, PathKind};
 pub use record::RecordError;
 pub use results::{
-    BuildFailure, Counts, MAX_OUTPUT_BYTES, Report, ResultsError, Run, TestId, TestResult, read,
+    BuildFailure, Counts, MAX_OUTPUT_BYTES, Report, ResultsError, Run, TestId, TestResult,
+    missing_package, read,
 };
 pub use run::{Extent, MAX_TEST_ID_BYTES, MAX_TESTS, Outcome, RunError, TestCase, TestRun};
-pub use runner::detect::{Project, detect, missing_manifest};
-pub use runner::{Invocation, Pattern, PatternError, Runner, Suite, Support};
+pub use runner::detect::{Project, detect, is_manifest, missing_manifest};
+pub use runner::profile::Profile;
+pub use runner::proposal::propose_command;
+pub use runner::{Invocation, Pattern, PatternError, Runner, ScatteredReports, Suite, Support};
 pub use state::{Access, Mode, State};
 pub use type_only::{Languages, MAX_TYPED_BYTES, NotTypeOnly, Rust, TypeOnly, TypeScript, Version};
 pub use workflow::{

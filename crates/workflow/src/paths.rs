@@ -46,7 +46,7 @@ struct Convention {
     names: &'static [&'static str],
     /// Directories of tests, by one component or several.
     directories: &'static [&'static str],
-    /// Directories in which those above mean nothing.
+    /// Directories in which names and those above mean nothing.
     sources: &'static [&'static str],
 }
 
@@ -66,7 +66,8 @@ const LANGUAGES: &[Convention] = &[
     Convention {
         endings: &["py", "pyi"],
         stems: &[("test_", ""), ("", "_test")],
-        names: &[],
+        // The second is Django's.
+        names: &["test", "tests"],
         directories: &["tests", "test"],
         sources: &[],
     },
@@ -95,21 +96,35 @@ const LANGUAGES: &[Convention] = &[
     },
     Convention {
         endings: &["java", "kt", "kts", "scala", "groovy"],
-        stems: &[],
+        stems: &[("", "Test"), ("", "Tests"), ("", "TestCase"), ("", "IT"), ("", "Spec")],
         names: &[],
-        directories: &["src/test", "src/androidTest"],
-        sources: &[],
+        directories: &["src/test", "src/androidTest", "src/integrationTest", "src/testFixtures"],
+        sources: &["main"],
     },
     Convention {
-        endings: &["cs", "swift"],
-        stems: &[("", "Tests")],
+        endings: &["cs", "fs", "vb", "swift"],
+        stems: &[("", "Tests"), ("", "Test")],
         names: &[],
         directories: &["Tests", "tests", "test"],
         sources: &[],
     },
     Convention {
+        endings: &["php", "phpt"],
+        stems: &[("", "Test"), ("", "TestCase")],
+        names: &[],
+        directories: &["tests", "test", "Tests"],
+        sources: &[],
+    },
+    Convention {
+        endings: &["c", "cc", "cpp", "cxx", "h", "hh", "hpp"],
+        stems: &[("test_", ""), ("", "_test"), ("", "_tests")],
+        names: &[],
+        directories: &["tests", "test"],
+        sources: &[],
+    },
+    Convention {
         endings: &["rb"],
-        stems: &[("", "_test"), ("", "_spec")],
+        stems: &[("test_", ""), ("", "_test"), ("", "_spec")],
         names: &[],
         directories: &["spec", "test"],
         sources: &[],
@@ -125,8 +140,28 @@ const LANGUAGES: &[Convention] = &[
 ];
 
 /// Directories of what is installed, runners of tests among it.
-const INSTALLED: &[&str] =
-    &["node_modules", "site-packages", ".venv", "venv", "__pycache__", ".tox", ".nox"];
+const INSTALLED: &[&str] = &[
+    "node_modules",
+    "site-packages",
+    ".venv",
+    "venv",
+    "__pycache__",
+    ".tox",
+    ".nox",
+    ".bundle",
+    ".gradle",
+    "cmakefiles",
+    "vendor/autoload.php",
+    "vendor/bin",
+    "vendor/bundle",
+    "vendor/composer",
+    "vendor/phpunit",
+    "target/classes",
+    "target/test-classes",
+    "target/surefire-reports",
+    "build/classes",
+    "build/test-results",
+];
 
 /// Endings of what tells Python what is installed; pytest loads every plugin that one of them names.
 const DISTRIBUTIONS: &[&str] = &[".dist-info", ".egg-info", ".egg-link", ".pth"];
@@ -134,6 +169,26 @@ const DISTRIBUTIONS: &[&str] = &[".dist-info", ".egg-info", ".egg-link", ".pth"]
 /// Python modules that stand in for the runner, or come before it: Python looks beside the tests before it
 /// looks among what is installed.
 const STAND_INS: &[&str] = &["pytest", "_pytest", "pluggy", "sitecustomize", "usercustomize"];
+
+/// The same for Ruby, which looks into `lib`, `test` and `spec` first: whole modules, and what lies below those that end
+/// in a slash.
+const RUBY_STAND_INS: &[&str] = &[
+    "minitest",
+    "minitest/assertions",
+    "minitest/autorun",
+    "minitest/mock",
+    "minitest/spec",
+    "minitest/test",
+    "rspec",
+    "rspec/core",
+    "rspec/core/",
+    "rspec/expectations",
+    "rspec/expectations/",
+    "rspec/mocks",
+    "rspec/mocks/",
+    "rspec/support",
+    "rspec/support/",
+];
 
 /// Files that decide how tests run. A `*` at the end stands for any rest.
 const RUNNERS: &[&str] = &[
@@ -159,6 +214,17 @@ const RUNNERS: &[&str] = &[
     "nextest.toml",
     ".cargo/config",
     ".cargo/config.toml",
+    "phpunit.xml",
+    "phpunit.xml.dist",
+    "phpunit.dist.xml",
+    ".rspec",
+    "CTestConfig.cmake",
+    "CTestCustom.cmake",
+    ".runsettings",
+    "junit-platform.properties",
+    ".mvn/jvm.config",
+    ".mvn/maven.config",
+    ".mvn/extensions.xml",
 ];
 
 /// Endings, or whole names, of files that are not code.
@@ -266,7 +332,8 @@ fn is_test(path: &str) -> bool {
             let named = |(start, end): &(&str, &str)| {
                 stem.strip_prefix(start).is_some_and(|rest| rest.ends_with(end))
             };
-            language.stems.iter().any(named)
+            let is_source = parts.iter().any(|part| language.sources.contains(part));
+            (!is_source && language.stems.iter().any(named))
                 || language.names.contains(&stem)
                 || lies_in(&parts, language.directories, language.sources)
         }
@@ -277,10 +344,20 @@ fn is_test(path: &str) -> bool {
 fn is_installed(path: &str) -> bool {
     let module = path.strip_suffix(".py");
     let stands_in = |module: &str| module.split('/').any(|part| STAND_INS.contains(&part));
-    let installed = |part: &str| {
-        INSTALLED.contains(&part) || DISTRIBUTIONS.iter().any(|end| part.ends_with(end))
-    };
-    path.split('/').any(installed) || module.is_some_and(stands_in)
+    let parts: Vec<&str> = path.split('/').collect();
+    let distribution = |part: &&str| DISTRIBUTIONS.iter().any(|end| part.ends_with(end));
+    let ruby = path.strip_suffix(".rb").and_then(|module| {
+        let from = ["lib/", "test/", "spec/"];
+        from.iter().find_map(|start| module.strip_prefix(start))
+    });
+    let stands_in_for_ruby = ruby.is_some_and(|module| {
+        let is_below = |start: &&str| start.ends_with('/') && module.starts_with(*start);
+        RUBY_STAND_INS.contains(&module) || RUBY_STAND_INS.iter().any(is_below)
+    });
+    lies_in(&parts, INSTALLED, &[])
+        || parts.iter().any(distribution)
+        || module.is_some_and(stands_in)
+        || stands_in_for_ruby
 }
 
 /// Whether a path begins with a directory of tests, after directories that are not of sources.
@@ -321,6 +398,48 @@ mod tests {
             let parsed = ProjectPath::parse(path).unwrap();
             assert_eq!(Conventions::default().kind(&parsed), kind, "{path}");
         }
+    }
+
+    #[test]
+    fn dep_7_customs_of_runners_are_known() {
+        let tests = [
+            "spec/sum_spec.rb",
+            "test/test_sum.rb",
+            "test_sum.rb",
+            "shop/tests.py",
+            "src/test/java/a/SumTest.java",
+            "app/SumTest.java",
+            "tests/SumTest.php",
+            "src/SumTest.php",
+            "App.Tests/SumTests.cs",
+            "SumTest.cs",
+            "tests/sum.c",
+            "src/test_sum.cpp",
+            "sum_test.cc",
+            "phpunit.xml.dist",
+            ".rspec",
+        ];
+        check(PathKind::Test, &tests);
+        let sources = [
+            "src/main/java/a/ATest.java",
+            "lib/sum.rb",
+            "lib/rspec/sugar.rb",
+            "src/Sum.php",
+            "Sum.cs",
+            "sum.c",
+            "contest.c",
+        ];
+        check(PathKind::Source, &sources);
+        let installed = [
+            "lib/minitest.rb",
+            "lib/rspec/core/runner.rb",
+            "vendor/bin/phpunit",
+            "vendor/autoload.php",
+            "app/target/classes/A.class",
+            "target/surefire-reports/TEST-A.xml",
+            "build/test-results/test/TEST-A.xml",
+        ];
+        check(PathKind::Installed, &installed);
     }
 
     #[test]

@@ -14,7 +14,10 @@
 //! | node:test | a file written by our reporter in the parent process | a test file that speaks the private protocol to its parent |
 //! | jest, vitest | a JSON file written at the end by the parent process | as node:test; before jest 29, as pytest |
 //! | go test | the stream of `go test -json` | before Go 1.20 a test's output may pass for events; most of that contradicts itself |
-//! | command | the exit code | whatever the command runs |
+//! | unittest, Django, minitest | a JUnit file that our script writes at the end | as pytest |
+//! | Maven, Gradle, PHPUnit, RSpec, dotnet | files that the runner writes | as pytest, where tests run in the process that reports |
+//! | CTest | a JUnit file by `ctest`, which starts each test as a process | a test that writes the file after `ctest` did |
+//! | command | the exit code, with TAP on standard output or JUnit files that agree with it | whatever the command runs |
 //!
 //! A forgery needs the code under test to attack its own runner, which stands in the diff that a person
 //! reviews. A careless or lucky print is no forgery.
@@ -26,13 +29,19 @@ mod cargo;
 mod go;
 mod jest;
 mod junit;
+mod missing;
 mod node;
+mod profiled;
+mod rspec;
+mod tap;
+mod trx;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use fluffy_base::{Excerpt, ProjectPath, sanitised};
 
+pub use self::missing::missing_package;
 use crate::runner::{Runner, Suite};
 
 /// The largest output or report that is read.
@@ -41,6 +50,9 @@ pub const MAX_OUTPUT_BYTES: usize = 32 << 20;
 const MAX_TESTS: usize = 100_000;
 const MAX_NAME_BYTES: usize = 4096;
 const MAX_MESSAGE_CHARS: usize = 2000;
+
+/// How much of the end of an output is searched for a program that is missing.
+const SEARCHED_BYTES: usize = 64 << 10;
 
 /// What a runner left behind.
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +65,8 @@ pub struct Run<'a> {
     pub exit: Option<i32>,
     /// The report file the command line asked for, if it exists.
     pub report: Option<&'a [u8]>,
+    /// Report files that lie where the runner puts them, one for each part of the tests.
+    pub reports: &'a [Vec<u8>],
     /// The project's root as the runner saw it, absolute.
     pub root: &'a str,
 }
@@ -218,6 +232,11 @@ impl Report {
         }
     }
 
+    /// Notes that a file could not be loaded. What it imports in vain may be somebody else's fault.
+    fn add_load_failure(&mut self, file: Option<ProjectPath>, message: &str, places: &Places<'_>) {
+        self.add_build(missing::cause_of_import(message, file, places), message);
+    }
+
     fn add_build(&mut self, file: Option<ProjectPath>, message: &str) {
         let message = shown(message);
         let build = self.build.get_or_insert(BuildFailure { files: BTreeSet::new(), message });
@@ -234,6 +253,9 @@ pub enum ResultsError {
     /// Ended by a signal or a limit.
     #[error("the test run was ended before it finished")]
     Ended,
+    /// The runner, or a program that it calls, is not there.
+    #[error("a program that the tests need cannot be started: {0}")]
+    MissingTool(String),
     /// The runner wrote no report, most likely because it did not get to its end.
     #[error("the test runner ended with code {exit} and wrote no report: {output}")]
     NoReport {
@@ -262,7 +284,9 @@ impl ResultsError {
 
 /// What `run`, made by a command of `suite`, showed.
 pub fn read(suite: &Suite, run: &Run<'_>) -> Result<Report, ResultsError> {
-    let largest = run.stdout.len().max(run.stderr.len()).max(run.report.map_or(0, <[u8]>::len));
+    let scattered = run.reports.iter().map(Vec::len).sum::<usize>();
+    let report = run.report.map_or(0, <[u8]>::len);
+    let largest = run.stdout.len().max(run.stderr.len()).max(report).max(scattered);
     if largest > MAX_OUTPUT_BYTES {
         return Err(ResultsError::TooLarge);
     }
@@ -274,6 +298,7 @@ pub fn read(suite: &Suite, run: &Run<'_>) -> Result<Report, ResultsError> {
         Runner::Node => node::read(file(run, exit)?, &places)?,
         Runner::Jest | Runner::Vitest => jest::read(file(run, exit)?, &places)?,
         Runner::Go { module } => go::read(run, module, &places)?,
+        Runner::Profiled(profile) => profiled::read(run, exit, *profile, &places)?,
         Runner::Command { argv } => command(argv, run, exit, &places)?,
     };
     agrees(suite.runner(), &report, exit)?;
@@ -289,22 +314,52 @@ fn file<'a>(run: &Run<'a>, exit: i32) -> Result<&'a str, ResultsError> {
     std::str::from_utf8(bytes).map_err(|_| ResultsError::malformed("it is not UTF-8"))
 }
 
-/// A command that is only known to the user tells no more than its exit code.
+/// A command that is only known to the user: JUnit files or TAP if it leaves them, and else its exit code.
 fn command(
     argv: &[String],
     run: &Run<'_>,
     exit: i32,
     places: &Places<'_>,
 ) -> Result<Report, ResultsError> {
+    let (name, place) = (argv.join(" "), places.directory(""));
+    let mut report = Report::default();
+    for bytes in run.reports {
+        let text = std::str::from_utf8(bytes);
+        let text = text.map_err(|_| ResultsError::malformed("a report is not UTF-8"))?;
+        // Other tools leave files of such names as well.
+        if text.contains("<testsuite") {
+            junit::read_into(text, places, &mut report)?;
+        }
+    }
+    if report.tests.is_empty() && report.build.is_none() {
+        for (test, outcome) in tap::read(run.stdout)?.into_iter().flatten() {
+            report.add(&place, &test, outcome)?;
+        }
+    }
+    if !report.tests.is_empty() {
+        // The command itself is the test of a run that tells of no others.
+        report.ended.insert(TestId { place, name });
+        return Ok(report);
+    }
     let outcome = if exit == 0 {
         TestResult::Passed
     } else {
+        refuse_missing_tool(run, exit)?;
         let output = if run.stderr.trim_ascii().is_empty() { run.stdout } else { run.stderr };
         TestResult::Failed { message: format!("ended with code {exit}: {}", tail(output)) }
     };
-    let mut report = Report::default();
-    report.add(&places.directory(""), &argv.join(" "), outcome)?;
+    report.add(&place, &name, outcome)?;
     Ok(report)
+}
+
+/// A command that could not start what it needs has tested nothing.
+fn refuse_missing_tool(run: &Run<'_>, exit: i32) -> Result<(), ResultsError> {
+    let found = [run.stderr, run.stdout].into_iter().find_map(|bytes| {
+        let start = bytes.len().saturating_sub(SEARCHED_BYTES);
+        let text = String::from_utf8_lossy(bytes.get(start..).unwrap_or_default());
+        missing::missing_tool(exit, &text)
+    });
+    found.map_or(Ok(()), |what| Err(ResultsError::MissingTool(what)))
 }
 
 /// Code 0 and a clean report go together, for every runner.

@@ -56,6 +56,7 @@ pub struct TestRun {
     extent: Extent,
     cases: BTreeMap<String, TestCase>,
     broken: Option<BTreeSet<ProjectPath>>,
+    without_result: BTreeSet<String>,
 }
 
 /// Why a report is no run.
@@ -79,6 +80,8 @@ struct Report {
     extent: Extent,
     cases: BTreeMap<String, TestCase>,
     broken: Option<BTreeSet<ProjectPath>>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    without_result: BTreeSet<String>,
 }
 
 impl TestRun {
@@ -98,7 +101,21 @@ impl TestRun {
                 return Err(RunError::TooMany);
             }
         }
-        Ok(Self { extent, cases, broken: None })
+        Ok(Self { extent, cases, broken: None, without_result: BTreeSet::new() })
+    }
+
+    /// The same run, in which these suites gave no result: the runner is missing, a limit was reached, the sandbox
+    /// failed or the report cannot be believed. Such a suite is never a failing test, and never a passing one.
+    pub fn with_suites_without_result(
+        mut self,
+        suites: impl IntoIterator<Item = String>,
+    ) -> Result<Self, RunError> {
+        for suite in suites {
+            check_id(&suite)?;
+            self.cases.remove(&suite);
+            self.without_result.insert(suite);
+        }
+        Ok(self)
     }
 
     /// The same run, which could not be built, or not all of it. The compiler named these files.
@@ -135,6 +152,11 @@ impl TestRun {
         self.cases.get(id).and_then(|case| case.place.as_ref())
     }
 
+    /// The suites that gave no result, of which nothing is known.
+    pub fn suites_without_result(&self) -> &BTreeSet<String> {
+        &self.without_result
+    }
+
     /// The files that kept it from being built; nothing if it was built.
     pub fn broken(&self) -> Option<&BTreeSet<ProjectPath>> {
         self.broken.as_ref()
@@ -146,13 +168,15 @@ impl TryFrom<Report> for TestRun {
 
     fn try_from(report: Report) -> Result<Self, RunError> {
         let run = Self::new(report.extent, report.cases)?;
+        let run = run.with_suites_without_result(report.without_result)?;
         Ok(Self { broken: report.broken, ..run })
     }
 }
 
 impl From<TestRun> for Report {
     fn from(run: TestRun) -> Self {
-        Self { extent: run.extent, cases: run.cases, broken: run.broken }
+        let TestRun { extent, cases, broken, without_result } = run;
+        Self { extent, cases, broken, without_result }
     }
 }
 
@@ -184,6 +208,16 @@ mod tests {
     }
 
     #[test]
+    fn suite_without_result_is_kept_apart_from_tests() {
+        let tests = [("(pytest)".to_owned(), case(Outcome::Failed))];
+        let run = TestRun::new(Extent::Whole, tests).unwrap();
+        let run = run.with_suites_without_result(["(pytest)".to_owned()]).unwrap();
+        assert_eq!(run.outcome("(pytest)"), None);
+        let text = serde_json::to_string(&run).unwrap();
+        assert_eq!(serde_json::from_str::<TestRun>(&text).unwrap(), run, "{text}");
+    }
+
+    #[test]
     fn a_test_without_a_name_or_with_a_long_one_is_refused() {
         let run = |id: &str| TestRun::new(Extent::Whole, [(id.to_owned(), case(Outcome::Passed))]);
         assert_eq!(run(" "), Err(RunError::Nameless));
@@ -195,6 +229,7 @@ mod tests {
         let read = |text: &str| serde_json::from_str::<TestRun>(text).is_ok();
         assert!(read(r#"{"extent":"whole","cases":{},"broken":null}"#));
         assert!(!read(r#"{"extent":"whole","cases":{},"broken":null,"green":true}"#));
+        assert!(!read(r#"{"extent":"whole","cases":{},"broken":null,"without_result":[""]}"#));
         assert!(!read(
             r#"{"extent":"whole","cases":{"":{"outcome":"passed","place":null}},"broken":null}"#
         ));

@@ -6,11 +6,15 @@
 //! **Invariant.** No word of a command comes from the model except the [`Pattern`], which is always the
 //! value of an option or stands where no option is read.
 
+mod customs;
 pub(crate) mod detect;
+pub(crate) mod profile;
+pub(crate) mod proposal;
 mod script;
 
 use fluffy_base::{Excerpt, ProjectPath};
 
+use self::profile::{Profile, ReportPlace};
 use crate::coverage::CoverageFormat;
 
 /// Coverage is measured; how much there has to be is not asked here, and would fail the run.
@@ -51,7 +55,10 @@ pub enum Runner {
         /// The module's path, with which its packages begin.
         module: String,
     },
-    /// Whatever the user configured, or a script nobody understands: only its exit code counts.
+    /// A runner of the table.
+    Profiled(Profile),
+    /// Whatever the user configured, or a script nobody understands: only its exit code counts,
+    /// and what it tells as TAP or JUnit XML.
     Command {
         /// The command.
         argv: Vec<String>,
@@ -66,21 +73,58 @@ pub struct Suite {
     reason: String,
     /// Words of the project's own script that the runner needs, such as a loader.
     extra: Vec<String>,
+    /// Words before the command, such as those of a package manager that shows it the project's packages.
+    prefix: &'static [&'static str],
     /// Where a configured command leaves its coverage.
     coverage: Option<ProjectPath>,
 }
 
 /// What to run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Invocation {
     /// The command with its arguments, to be started in the suite's root.
     pub argv: Vec<String>,
     /// The report it will write, to be handed to [`crate::read`].
     pub report: Option<String>,
+    /// The reports it will write where the runner puts them, to be handed to [`crate::read`] as well.
+    pub reports: Option<ScatteredReports>,
+    /// Names of directories that the run must not see, because it builds them itself.
+    pub built: &'static [&'static str],
     /// The coverage it will write: beside the report, or at a path from the project's root.
     pub coverage: Option<(CoverageFormat, String)>,
     /// A file that must exist before it starts.
     pub support: Option<Support>,
+}
+
+/// Report files in a directory of this name, or where that is none in any, with such names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScatteredReports {
+    directory: Option<&'static str>,
+    beginnings: &'static [&'static str],
+    endings: &'static [&'static str],
+}
+
+/// Names of JUnit files that commands leave.
+const JUNIT_NAMES: ScatteredReports = ScatteredReports {
+    directory: None,
+    beginnings: &["junit", "TEST-", "test-results", "test-report", "report"],
+    endings: &[".xml"],
+};
+
+impl ScatteredReports {
+    /// Whether this file, by its path, is one of the reports.
+    pub fn has(&self, path: &str) -> bool {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let is_in = |directory: &str| {
+            folder
+                .strip_suffix(directory)
+                .is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+        };
+        self.directory.is_none_or(is_in)
+            && self.endings.iter().any(|ending| name.ends_with(ending))
+            && (self.beginnings.is_empty()
+                || self.beginnings.iter().any(|start| name.starts_with(start)))
+    }
 }
 
 /// A file that a command needs.
@@ -181,7 +225,7 @@ impl Suite {
     }
 
     fn new(runner: Runner, root: Option<ProjectPath>, reason: impl Into<String>) -> Self {
-        Self { runner, root, reason: reason.into(), extra: Vec::new(), coverage: None }
+        Self { runner, root, reason: reason.into(), extra: Vec::new(), prefix: &[], coverage: None }
     }
 
     /// The runner.
@@ -260,7 +304,7 @@ impl Suite {
                 let path = self.coverage.as_ref()?;
                 (CoverageFormat::of_file(path.file_name()), path.to_string(), Vec::new())
             }
-            Runner::Go { .. } => return None,
+            Runner::Go { .. } | Runner::Profiled(_) => return None,
         };
         call.argv.extend(words);
         call.coverage = Some((format, name));
@@ -270,7 +314,7 @@ impl Suite {
     fn invocation(&self, pattern: Option<&Pattern>, reports: &str) -> Invocation {
         let named = |option: &str| pattern.map(|pattern| format!("{option}{}", pattern.0));
         let chosen = |option: &str| pattern.map(|it| format!("{option}{}", it.expression()));
-        let mut call = Invocation { argv: Vec::new(), report: None, coverage: None, support: None };
+        let mut call = Invocation::default();
         match &self.runner {
             Runner::Cargo => {
                 call.argv = words(&["cargo", "test", "--workspace", "--no-fail-fast"]);
@@ -322,9 +366,34 @@ impl Suite {
                 call.argv.extend(chosen("-run="));
                 call.argv.push("./...".to_owned());
             }
-            Runner::Command { argv } => call.argv = argv.clone(),
+            Runner::Command { argv } => {
+                call.argv = argv.clone();
+                call.reports = Some(JUNIT_NAMES);
+            }
+            Runner::Profiled(profile) => self.profiled(*profile, pattern, reports, &mut call),
         }
         call
+    }
+
+    fn profiled(
+        &self,
+        profile: Profile,
+        pattern: Option<&Pattern>,
+        reports: &str,
+        call: &mut Invocation,
+    ) {
+        let Some(row) = profile.data() else { return };
+        call.argv = words(self.prefix);
+        call.argv.extend(row.argv(&self.extra, pattern, reports));
+        call.support = row.support();
+        call.built = row.built;
+        match row.place {
+            ReportPlace::File(name) => call.report = Some(format!("{reports}/{name}")),
+            ReportPlace::Scattered { directory, endings } => {
+                call.reports =
+                    Some(ScatteredReports { directory: Some(directory), beginnings: &[], endings });
+            }
+        }
     }
 }
 

@@ -184,8 +184,8 @@ impl Scene {
                 self.ended(&call_id, ended);
             }
             Event::TestsFinished { .. } if self.tests_run() => self.results.push(event),
-            Event::TestsFinished { passed, failed, skipped, ids_failed } => {
-                self.tested([passed, failed, skipped], &ids_failed);
+            Event::TestsFinished { passed, failed, skipped, ids_failed, not_run } => {
+                self.tested([passed, failed, skipped], &ids_failed, &not_run);
             }
             Event::CoverageMeasured { level, text, .. } => self.covered(&level, &text),
             Event::ReviewRequested { .. } => self.pen.hold(),
@@ -389,7 +389,7 @@ impl Scene {
         lines.iter().for_each(|line| self.pen.line(&format!("  {line}")));
     }
 
-    fn tested(&mut self, counts: [usize; 3], failed: &[String]) {
+    fn tested(&mut self, counts: [usize; 3], failed: &[String], not_run: &[String]) {
         let look = self.pen.look();
         let words = ["passed", "failed", "skipped"];
         let mut told: Vec<String> = counts
@@ -402,7 +402,8 @@ impl Scene {
             told.push("no tests ran".to_owned());
         }
         let [_, failures, _] = counts;
-        let mark = if failures > 0 { Mark::Failed } else { Mark::Good };
+        let is_bad = failures > 0 || !not_run.is_empty();
+        let mark = if is_bad { Mark::Failed } else { Mark::Good };
         let told = look.fitted(&told.join(", "), look.mark_width() + 5);
         self.pen.line(&format!("    {} {told}", look.mark(mark)));
         for id in failed.iter().take(FAILED_SHOWN) {
@@ -410,6 +411,11 @@ impl Scene {
             self.pen.line(&format!("        {id}"));
         }
         self.more(failed.len(), FAILED_SHOWN);
+        for reason in not_run.iter().take(FAILED_SHOWN) {
+            let text = look.fitted(&format!("no result: {reason}"), 8);
+            self.pen.line(&format!("        {}", look.paint(Tone::Caution, &text)));
+        }
+        self.more(not_run.len(), FAILED_SHOWN);
     }
 
     fn answered(&mut self, approved: bool, by: &str) {

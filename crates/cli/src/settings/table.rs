@@ -148,7 +148,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         ..own(
             "test.command",
             Kind::Command,
-            "the command that runs the tests, in their sandbox, where the project's files do not tell; its exit code counts",
+            "the command that runs the tests, in their sandbox, where the project's files do not tell; JUnit files that it leaves, TAP, or its exit code count",
         )
     },
     Setting {

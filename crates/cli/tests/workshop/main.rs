@@ -12,7 +12,9 @@
 mod commands;
 mod edits;
 mod hostile_tests;
+mod more_suites;
 mod scene;
 mod slow_go;
 mod slow_javascript;
+mod slow_jvm;
 mod suites;

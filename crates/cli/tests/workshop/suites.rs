@@ -2,7 +2,7 @@
 
 use fluffy_base::Span;
 use fluffy_kernel::{Measured, Tested, TestsError};
-use fluffy_workflow::{Extent, Outcome, Suite, green, red};
+use fluffy_workflow::{Extent, NotGreen, NotRed, Outcome, Suite, green, red};
 
 use crate::scene::{Ask, Scene, Tools, path};
 
@@ -23,6 +23,17 @@ pub(crate) fn told(tested: &Tested) -> Vec<String> {
 pub(crate) fn counts(tested: &Tested, passed: usize, failed: usize, skipped: usize) {
     let found = (tested.summary.passed, tested.summary.failed, tested.summary.skipped);
     assert_eq!(found, (passed, failed, skipped), "{}", tested.summary);
+}
+
+/// The suite gave no result: nothing passed, nothing failed, and it says why.
+#[track_caller]
+pub(crate) fn no_result(tested: &Tested, suite: &str) {
+    counts(tested, 0, 0, 0);
+    assert!(tested.run.suites_without_result().contains(suite), "{}", tested.summary);
+    let [(named, why)] = tested.summary.not_run.as_slice() else { panic!("{}", tested.summary) };
+    assert_eq!(named, suite);
+    assert!(!why.is_empty());
+    green(None, None, &tested.run).unwrap_err();
 }
 
 /// Covered and all lines of a file.
@@ -233,7 +244,7 @@ fn a_suite_without_tests_is_empty_and_no_error() {
 }
 
 #[test]
-fn a_runner_that_is_not_there_is_a_failure_with_a_fix() {
+fn flo_12_missing_runner_is_no_failure_and_has_a_fix() {
     let python = Scene::new(&[("pytest.ini", ""), ("test_a.py", "def test_a(): pass\n")]);
     let cargo = Scene::new(&[("Cargo.toml", CARGO), ("src/lib.rs", "")]);
     let jest = Scene::new(&[("package.json", r#"{"scripts":{"test":"jest"}}"#), ("a.test.js", "")]);
@@ -243,15 +254,14 @@ fn a_runner_that_is_not_there_is_a_failure_with_a_fix() {
     let elsewhere = vec!["/usr/share".into()];
     let go = Scene::with(&go, Tools { path: elsewhere, nothing_else: true, ..Tools::default() });
     for (scene, id, fix) in [
-        (python, "(pytest)", "install it for `python3`"),
+        (python, "(pytest)", "`pytest` with `deps.install`"),
         (cargo, "(cargo test)", "https://rustup.rs"),
-        (jest, "(jest)", "npm install"),
-        (vitest, "(vitest)", "npm install"),
+        (jest, "(jest)", "`jest` with `deps.install`"),
+        (vitest, "(vitest)", "`vitest` with `deps.install`"),
         (go, "(go test)", "install Go"),
     ] {
         let tested = scene.test();
-        counts(&tested, 0, 1, 0);
-        assert_eq!(tested.run.outcome(id), Some(Outcome::Failed));
+        no_result(&tested, id);
         let text = tested.summary.to_string();
         assert!(text.contains(fix), "{text}");
     }
@@ -269,13 +279,12 @@ fn tests_with_endless_names_are_told_apart() {
 }
 
 #[test]
-fn a_suite_without_time_has_failed() {
+fn flo_12_suite_without_time_has_no_result() {
     let scene =
         Scene::with(&[("pytest.ini", ""), ("test_a.py", "def test_a(): pass\n")], Tools::python());
     let ask = Ask { timeout: Some(Span::from_ms(0)), ..Ask::default() };
     let tested = scene.test_with(&ask).unwrap();
-    counts(&tested, 0, 1, 0);
-    assert_eq!(tested.run.outcome("(pytest)"), Some(Outcome::Failed));
+    no_result(&tested, "(pytest)");
 }
 
 #[test]
@@ -292,7 +301,7 @@ fn a_configured_command_counts_by_its_code() {
 }
 
 #[test]
-fn a_suite_that_hangs_is_red_and_can_be_green() {
+fn flo_12_suite_that_hangs_is_neither_red_nor_green() {
     let test = "import time, os\ndef test_waits():\n    while not os.path.exists('done'):\n        time.sleep(0.01)\n";
     let files = [("pytest.ini", "[pytest]\n"), ("test_a.py", "def test_a():\n    pass\n")];
     let scene = Scene::with(&files, Tools::python());
@@ -300,13 +309,67 @@ fn a_suite_that_hangs_is_red_and_can_be_green() {
     scene.stage("test_waits.py", test);
     let ask = Ask { timeout: Some(Span::from_ms(4_000)), ..Ask::default() };
     let hung = scene.test_with(&ask).unwrap();
-    counts(&hung, 0, 1, 0);
+    no_result(&hung, "(pytest)");
     let text = hung.summary.to_string();
     assert!(text.contains("the time limit was reached"), "{text}");
-    let proof = red(Some(&before.run), &hung.run, &[path("test_waits.py")].into()).unwrap();
-    green(Some(&before.run), Some(&proof), &hung.run).unwrap_err();
+    let written = [path("test_waits.py")].into();
+    let error = red(Some(&before.run), &hung.run, &written).unwrap_err();
+    assert!(matches!(error, NotRed::NoResult(_)), "{error}");
+    let error = green(Some(&before.run), None, &hung.run).unwrap_err();
+    assert!(matches!(error, NotGreen::NoResult(_)), "{error}");
     scene.stage("done", "");
-    green(Some(&before.run), Some(&proof), &scene.test().run).unwrap();
+    green(Some(&before.run), None, &scene.test().run).unwrap();
+}
+
+#[test]
+fn flo_12_failures_beside_a_limit_prove_nothing() {
+    let test = "import os, time\ndef test_a():\n    children = []\n    try:\n        while True:\n            pid = os.fork()\n            if pid == 0:\n                time.sleep(2)\n                os._exit(0)\n            children.append(pid)\n    finally:\n        for pid in children:\n            os.kill(pid, 9)\n            os.waitpid(pid, 0)\n";
+    let scene = Scene::with(&[("pytest.ini", "")], Tools::python());
+    let before = scene.test();
+    scene.stage("test_a.py", test);
+    let limited = scene.test();
+    no_result(&limited, "(pytest)");
+    let text = limited.summary.to_string();
+    assert!(text.contains("the limit of processes was reached"), "{text}");
+    red(Some(&before.run), &limited.run, &[path("test_a.py")].into()).unwrap_err();
+}
+
+#[test]
+fn flo_12_command_that_cannot_start_its_program_has_no_result() {
+    let makefile = "test:\n\tno-such-runner\n";
+    let scene = Scene::new(&[("Makefile", makefile), ("check", "#!/bin/sh\nexit 126\n")]);
+    for argv in [&["make", "test"][..], &["./check"], &["no-such-program"], &["make", "nothing"]] {
+        let suites = [Suite::configured(argv.iter().map(|word| (*word).to_owned()).collect())];
+        let ask = Ask { suites: Some(&suites), ..Ask::default() };
+        let tested = scene.test_with(&ask).unwrap();
+        no_result(&tested, "(test command)");
+        assert!(tested.summary.to_string().contains("test.command"), "{}", tested.summary);
+    }
+}
+
+#[test]
+fn flo_12_missing_package_of_the_code_is_no_red() {
+    let files = [
+        ("pytest.ini", ""),
+        ("app.py", "import no_such_package\n"),
+        ("package.json", r#"{"scripts":{"test":"node --test"}}"#),
+        ("app.js", "require('no-such-package');\n"),
+    ];
+    let scene = Scene::with(&files, Tools::python());
+    let before = scene.test();
+    scene.stage("test_app.py", "import app\ndef test_true():\n    assert True\n");
+    scene.stage("app.test.js", "require('./app.js');\nrequire('node:test')('a', () => {});\n");
+    let tested = scene.test();
+    let written = [path("test_app.py"), path("app.test.js")].into();
+    let error = red(Some(&before.run), &tested.run, &written).unwrap_err();
+    assert!(matches!(error, NotRed::BuildFailsElsewhere(_)), "{error}: {}", tested.summary);
+    let text = tested.summary.to_string();
+    assert!(text.contains("`no-such-package` is not installed"), "{text}");
+    assert!(text.contains("deps.install"), "{text}");
+    // A module that the test itself asks for is still to be written.
+    scene.stage("test_app.py", "import slug\ndef test_true():\n    assert True\n");
+    let proof = red(Some(&before.run), &scene.test().run, &written).unwrap();
+    assert_eq!(proof.broken().len(), 1, "{:?}", proof.broken());
 }
 
 #[test]
@@ -335,5 +398,5 @@ fn a_projects_own_virtual_environment_is_used_unless_the_session_touched_it() {
     std::os::unix::fs::symlink(environment.join("lib"), scene.project().join(".venv/lib")).unwrap();
     counts(&scene.test(), 1, 0, 0);
     scene.stage(".venv/bin/python3", "#!/bin/sh\necho forged\n");
-    counts(&scene.test(), 0, 1, 0);
+    no_result(&scene.test(), "(pytest)");
 }

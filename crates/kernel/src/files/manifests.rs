@@ -3,19 +3,9 @@
 use std::collections::BTreeMap;
 
 use fluffy_base::ProjectPath;
+use fluffy_workflow::is_manifest;
 
 use super::{TreeError, View};
-
-/// What [`fluffy_workflow::detect`] reads.
-const NAMES: &[&str] = &[
-    "Cargo.toml",
-    "package.json",
-    "go.mod",
-    "pyproject.toml",
-    "setup.cfg",
-    "tox.ini",
-    "pytest.ini",
-];
 
 /// A larger one was not written by a person.
 const MAX_BYTES: u64 = 1024 * 1024;
@@ -34,8 +24,7 @@ impl View {
     }
 
     fn texts_of_manifests(&self, files: &[ProjectPath]) -> BTreeMap<ProjectPath, String> {
-        let is_manifest = |file: &&ProjectPath| NAMES.contains(&file.file_name());
-        let mut manifests: Vec<_> = files.iter().filter(is_manifest).collect();
+        let mut manifests: Vec<_> = files.iter().filter(|file| is_manifest(file)).collect();
         manifests.sort_by_key(|file| file.components().count());
         let mut texts = BTreeMap::new();
         let mut total = 0;

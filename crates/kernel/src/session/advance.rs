@@ -43,7 +43,12 @@ impl Session {
 
     /// Brings the work to its end, as far as that is possible now: validated, reviewed, merged, committed.
     pub fn bring_to_end(&self, summary: &str) -> TaskStatus {
-        let status = self.go_to_end(summary);
+        let status = match self.go_to_end(summary) {
+            TaskStatus::Working { missing } => {
+                TaskStatus::Working { missing: self.desk.look().with_runner_advice(missing) }
+            }
+            done @ TaskStatus::Done { .. } => done,
+        };
         let stuck = match &status {
             TaskStatus::Working { missing } => Some(missing.clone()),
             TaskStatus::Done { .. } => None,

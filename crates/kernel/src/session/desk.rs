@@ -101,6 +101,8 @@ pub(crate) struct Progress {
     pub(crate) offered: bool,
     /// What kept the work from its end when that was last tried.
     pub(crate) stuck: Option<String>,
+    /// What to do about a project whose test runner is not known, after a run that found none.
+    pub(crate) no_runner: Option<String>,
     /// What the model says was done, once it is.
     pub(crate) done: Option<String>,
 }
@@ -129,11 +131,23 @@ impl Inside {
             if let Some(why) = &self.progress.stuck {
                 return Some(why.clone());
             }
-            return Some(format!("the work stands in `{state}`: {}", next_step(state, mode)));
+            let why = format!("the work stands in `{state}`: {}", next_step(state, mode));
+            return Some(self.with_runner_advice(why));
         }
         let Progress { refused, merged, merged_before, .. } = &self.progress;
         let nothing = *refused > 0 && merged.len() <= *merged_before;
         nothing.then(|| "every change was refused, and nothing was done".to_owned())
+    }
+
+    /// Why the work is not done, with what a person has to do first where no test runner is known.
+    pub(crate) fn with_runner_advice(&self, why: String) -> String {
+        let advice = self.progress.no_runner.as_ref().filter(|_| {
+            self.workflow.mode().is_test_first() && self.workflow.state() == State::TestWriting
+        });
+        match advice {
+            Some(advice) => format!("{why}; {advice}"),
+            None => why,
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use fluffy_base::{Event as Told, Json, ProjectPath, Span, is_blank};
 use fluffy_workflow::{
     Event, Extent, Lines, Outcome, PathKind, Pattern, Project, State, Suite, TestRun, Transition,
-    detect, missing_manifest,
+    detect, green, missing_manifest, propose_command,
 };
 use serde_json::{Value, json};
 
@@ -50,6 +50,8 @@ struct Look {
     hidden: Vec<ProjectPath>,
     /// Tests that the session wrote and nothing can run yet, each with the manifest that is missing.
     waiting: Vec<(ProjectPath, ProjectPath)>,
+    /// What to do where there is no suite: the setting, with a proposal from what is in the project.
+    no_runner: Option<String>,
 }
 
 impl Tool for RunTests {
@@ -99,8 +101,8 @@ impl Tool for RunTests {
             desk.happened(clerk, Event::BaselineRan(before(&baseline?)?))?;
         }
         let tested = tested?;
-        desk.tell(&tested);
-        if tested.silent && wanted.is_narrowed() {
+        desk.tell(&tested, look.no_runner.as_deref());
+        if tested.has_suite_without_result() && wanted.is_narrowed() {
             return Err(no_run(&tested));
         }
         if wants_baseline && untouched && tested.run.extent() == Extent::Whole {
@@ -108,12 +110,12 @@ impl Tool for RunTests {
         }
         let measured = wanted.coverage.then(|| {
             // What a part of the tests reaches says nothing about the whole.
-            let whole = tested.run.extent() == Extent::Whole && !tested.silent;
+            let whole = tested.run.extent() == Extent::Whole && !tested.has_suite_without_result();
             let lines = if whole { lines(&tested) } else { Err("not all tests ran".to_owned()) };
             desk.measured(view.staged.clone(), lines)
         });
         let transition = desk.happened(clerk, Event::TestsRan(tested.run.clone()))?;
-        let mut told = answer(&tested, &transition);
+        let mut told = answer(&tested, &transition, look.no_runner.as_deref());
         if let (Value::Object(members), Some(text)) = (&mut told, measured) {
             members.insert("coverage".to_owned(), text.into());
         }
@@ -140,11 +142,14 @@ impl Wanted {
 
 /// A run as one from before the task: where a suite told nothing, not every test that was there is in it.
 fn before(tested: &Tested) -> Result<TestRun, ToolError> {
-    if !tested.silent {
+    if !tested.has_suite_without_result() {
         return Ok(tested.run.clone());
     }
     let cases = tested.run.cases().map(|(id, case)| (id.to_owned(), case.clone()));
-    let run = TestRun::new(Extent::Part, cases).map_err(|error| failed(&error))?;
+    let silent = tested.run.suites_without_result().iter().cloned();
+    let run = TestRun::new(Extent::Part, cases)
+        .and_then(|run| run.with_suites_without_result(silent))
+        .map_err(|error| failed(&error))?;
     let broken = tested.run.broken().cloned();
     Ok(match broken {
         Some(files) => run.broken_by(files),
@@ -173,6 +178,9 @@ impl Desk {
             }
             None => detect(&Project { files: &files, texts: &texts }),
         };
+        let no_runner = suites.is_empty().then(|| {
+            no_runner(propose_command(&Project { files: &files, texts: &texts }).as_deref())
+        });
         let hidden = self.hidden(view)?;
         let files: BTreeSet<ProjectPath> = files.into_iter().collect();
         let written = view.staged.iter().filter(|(_, staged)| matches!(staged, Staged::File(_)));
@@ -180,7 +188,7 @@ impl Desk {
         let waiting =
             tests.filter_map(|(path, _)| Some((path.clone(), missing_manifest(path, &files)?)));
         let waiting = waiting.collect();
-        Ok(Look { layers, suites, files, hidden, waiting })
+        Ok(Look { layers, suites, files, hidden, waiting, no_runner })
     }
 
     /// What the rules do not let the model read, and so no job may see.
@@ -221,7 +229,34 @@ impl Desk {
             Err(TestsError::NoSuite) => nothing(wanted),
             tested => tested.map_err(|error| failed(&error)),
         };
-        tested.map(|tested| look.with_waiting(tested))
+        let tested = tested?;
+        if look.waiting.is_empty() {
+            return Ok(tested);
+        }
+        match self.missing_cargo(look) {
+            None => Ok(look.with_waiting(tested)),
+            Some(why) => without_cargo(tested, why),
+        }
+    }
+
+    /// Why cargo cannot be started, if it cannot: then a test that waits for a manifest is no failing test.
+    fn missing_cargo(&self, look: &Look) -> Option<String> {
+        let scratch = self.scratch();
+        let sight = Sight { layers: &look.layers, hidden: &look.hidden, scratch: &scratch };
+        let probe = [Suite::configured(vec!["cargo".to_owned(), "--version".to_owned()])];
+        let plan = TestPlan {
+            suites: &probe,
+            pattern: None,
+            timeout: None,
+            coverage: false,
+            files: &look.files,
+        };
+        let watcher: Arc<dyn fluffy_sandbox::Watcher> = Arc::new(());
+        match self.workshop.test(&sight, &plan, &watcher) {
+            Ok(tested) if green(None, None, &tested.run).is_ok() => None,
+            Ok(tested) => Some(tested.summary.to_string()),
+            Err(error) => Some(error.to_string()),
+        }
     }
 
     /// The coverage of the project as it is, without the session's changes.
@@ -234,15 +269,20 @@ impl Desk {
         lines(&tested)
     }
 
-    fn tell(&self, tested: &Tested) {
+    /// Tells whoever watches, and remembers what a person has to do before there can be a result.
+    fn tell(&self, tested: &Tested, no_runner: Option<&str>) {
+        let advice = no_runner.map(str::to_owned);
+        self.change().set(|inside| inside.progress.no_runner = advice.clone());
+        let not_run = reasons_without_result(tested).into_iter().chain(advice).collect();
         let failed = tested.run.cases().filter(|(_, case)| case.outcome == Outcome::Failed);
-        let failed = failed.map(|(id, _)| silence(tested, id).unwrap_or_else(|| id.to_owned()));
+        let failed = failed.map(|(id, _)| id.to_owned());
         let broken = broken(&tested.run).map(|file| format!("{file}: it cannot be built"));
         self.observer.notice(Told::TestsFinished {
             passed: tested.summary.passed,
             failed: failures(tested),
             skipped: tested.summary.skipped,
             ids_failed: broken.chain(failed).take(TOLD).collect(),
+            not_run,
         });
     }
 }
@@ -278,6 +318,16 @@ impl Look {
     }
 }
 
+/// A run in which tests wait for a runner that is not there.
+fn without_cargo(mut tested: Tested, why: String) -> Result<Tested, ToolError> {
+    const SUITE: &str = "(cargo test)";
+    let run = tested.run.with_suites_without_result([SUITE.to_owned()]);
+    tested.run = run.map_err(|error| failed(&error))?;
+    let why = format!("a person has to install Rust (https://rustup.rs): {why}");
+    tested.summary.not_run.push((SUITE.to_owned(), why));
+    Ok(tested)
+}
+
 /// Files that could not be built, so that none of their tests ran.
 fn broken(run: &TestRun) -> impl Iterator<Item = &ProjectPath> {
     run.broken().into_iter().flatten()
@@ -288,16 +338,34 @@ fn failures(tested: &Tested) -> usize {
     tested.summary.failed + broken(&tested.run).count()
 }
 
-/// A suite that told nothing, with the reason: nobody could guess it from its name.
-fn silence(tested: &Tested, id: &str) -> Option<String> {
+/// Suites that gave no result, each with the reason and the last words of its runner.
+fn reasons_without_result(tested: &Tested) -> Vec<String> {
     let summary = &tested.summary;
-    // Suites stand in parentheses among the tests.
-    let is_suite = tested.silent && id.ends_with(')');
-    let (_, why) = summary.failures.iter().find(|(name, _)| is_suite && name == id)?;
-    let printed = summary.problems.iter().find(|problem| problem.starts_with(id));
-    let last = printed.and_then(|text| text.lines().skip(1).filter(|line| !is_blank(line)).last());
-    let last = last.map(|line| format!(": {}", line.trim())).unwrap_or_default();
-    Some(format!("{id}: {why}{last}"))
+    let suites = summary.not_run.iter().take(TOLD);
+    let line = suites.map(|(id, why)| {
+        let printed = summary.problems.iter().find(|problem| problem.starts_with(id.as_str()));
+        let lines = printed.map(|text| text.lines().skip(1).filter(|line| !is_blank(line)));
+        let last = lines.and_then(Iterator::last);
+        let last = last.map(|line| format!(": {}", line.trim())).unwrap_or_default();
+        format!("{id}: {why}{last}")
+    });
+    line.collect()
+}
+
+/// What to do in a project for which no test runner is known.
+fn no_runner(proposal: Option<&[String]>) -> String {
+    let head = "the project has no tests that are known here, and no test runner";
+    match proposal {
+        Some(words) => format!(
+            "{head}; if `{}` runs its tests, the user can set it: `fluffy config set test.command '[{}]'`",
+            words.join(" "),
+            words.join(", ")
+        ),
+        None => format!(
+            "{head}; write tests for a known runner, or the user can name the command that runs them: \
+             `fluffy config set test.command '[PROGRAM, ARGUMENT]'`"
+        ),
+    }
 }
 
 /// The run of a project that has no tests.
@@ -305,11 +373,11 @@ fn nothing(wanted: &Wanted) -> Result<Tested, ToolError> {
     let extent = if wanted.pattern.is_some() { Extent::Part } else { Extent::Whole };
     let run = TestRun::new(extent, []).map_err(|error| failed(&error))?;
     let summary = crate::workshop::TestSummary::default();
-    Ok(Tested { run, summary, coverage: Vec::new(), silent: false })
+    Ok(Tested { run, summary, coverage: Vec::new() })
 }
 
 /// What the model is told of a run.
-fn answer(tested: &Tested, transition: &Transition) -> Value {
+fn answer(tested: &Tested, transition: &Transition, no_runner: Option<&str>) -> Value {
     let summary = &tested.summary;
     let mut told = json!({
         "passed": summary.passed,
@@ -326,11 +394,17 @@ fn answer(tested: &Tested, transition: &Transition) -> Value {
             failures.map(|(id, message)| json!({ "test": id, "message": message })).collect();
         members.insert("failures".to_owned(), failures.into());
     }
+    if !summary.not_run.is_empty() {
+        let suites = summary.not_run.iter();
+        let suites: Vec<Value> =
+            suites.map(|(id, why)| json!({ "suite": id, "why": why })).collect();
+        members.insert("no_result".to_owned(), suites.into());
+    }
     if !summary.problems.is_empty() {
         members.insert("problems".to_owned(), json!(summary.problems));
     }
-    if summary.suites.is_empty() && summary.problems.is_empty() {
-        members.insert("note".to_owned(), json!("the project has no tests that are known here"));
+    if let Some(advice) = no_runner.filter(|_| summary.problems.is_empty()) {
+        members.insert("note".to_owned(), json!(advice));
     }
     if let Some(hindrance) = &transition.hindrance {
         members.insert("not_further".to_owned(), json!(hindrance.to_string()));
@@ -348,21 +422,17 @@ mod tests {
     use crate::workshop::TestSummary;
 
     #[test]
-    fn a_runner_that_told_nothing_is_named_with_its_reason_and_its_last_words() {
+    fn suite_without_result_is_named_with_reason_and_last_words() {
         let mut tested = Tested {
             run: TestRun::new(Extent::Whole, []).unwrap(),
             summary: TestSummary::default(),
             coverage: Vec::new(),
-            silent: true,
         };
-        let failure = |id: &str| (id.to_owned(), "it told nothing".to_owned());
-        tested.summary.failures = vec![failure("(pytest)"), failure("test_a.py::test_b")];
-        assert_eq!(silence(&tested, "(pytest)").as_deref(), Some("(pytest): it told nothing"));
+        tested.summary.not_run = vec![("(pytest)".to_owned(), "no report".to_owned())];
+        assert_eq!(reasons_without_result(&tested), ["(pytest): no report"]);
         let printed = "(pytest) printed at its end:\nTraceback\nNo module named pytest\n\n";
         tested.summary.problems.push(printed.to_owned());
-        let told = "(pytest): it told nothing: No module named pytest";
-        assert_eq!(silence(&tested, "(pytest)").as_deref(), Some(told));
-        assert_eq!(silence(&tested, "test_a.py::test_b"), None);
-        assert_eq!(silence(&tested, "(go)"), None);
+        let expected = "(pytest): no report: No module named pytest";
+        assert_eq!(reasons_without_result(&tested), [expected]);
     }
 }

@@ -16,13 +16,26 @@ const SYSTEM: [&str; 9] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store"];
 
 /// Of the host's settings, what programs cannot do without. No names, no keys, no hosts.
-const SETTINGS: [&str; 6] = [
+const SETTINGS: [&str; 8] = [
     "/etc/alternatives",
     "/etc/ld.so.cache",
     "/etc/localtime",
+    "/etc/maven/logging",
+    "/etc/maven/m2.conf",
     "/etc/pki/tls/certs",
     "/etc/ssl/certs",
     "/etc/ssl/openssl.cnf",
+];
+
+/// The same for languages whose settings lie below a version: where, how the version's directory begins, and what of it.
+/// Files in which a person may keep a password (`php.ini`, `settings.xml` of Maven, `management` of Java) are none of it.
+const VERSIONED: [(&str, &str, &[&str]); 2] = [
+    (
+        "/etc",
+        "java-",
+        &["jvm-aarch64.cfg", "jvm-amd64.cfg", "logging.properties", "net.properties", "security"],
+    ),
+    ("/etc/php", "", &["cli/conf.d", "mods-available"]),
 ];
 
 /// Of the processes' directory, what tells about the host or could reach it. It is covered where it exists; the
@@ -57,6 +70,24 @@ const INVENTED: [(&str, &str); 5] = [
 /// The namespaces that a job must have left.
 const NAMESPACES: [&str; 7] = ["cgroup", "ipc", "mnt", "net", "pid", "user", "uts"];
 
+/// The settings of [`VERSIONED`] that are there. A version that is a link could lead anywhere and is left out.
+fn versioned_settings() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for (folder, start, parts) in VERSIONED {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let is_version = |entry: &fs::DirEntry| {
+            let is_named = entry.file_name().to_str().is_some_and(|name| name.starts_with(start));
+            is_named && entry.file_type().is_ok_and(|kind| kind.is_dir())
+        };
+        for version in entries.filter(is_version).map(|entry| entry.path()) {
+            found.extend(parts.iter().map(|part| version.join(part)));
+        }
+    }
+    found.retain(|path| path.exists());
+    found.sort();
+    found
+}
+
 /// What this machine is.
 #[derive(Debug)]
 pub(crate) struct System {
@@ -79,10 +110,11 @@ impl System {
         for path in SYSTEM.into_iter().map(Path::new) {
             shown.extend(system_part(path));
         }
-        for path in SETTINGS.into_iter().map(Path::new) {
-            if let Ok(found) = fs::metadata(path) {
+        let settings = SETTINGS.into_iter().map(PathBuf::from).chain(versioned_settings());
+        for path in settings {
+            if let Ok(found) = fs::metadata(&path) {
                 let kind = if found.is_dir() { Kind::Directory } else { Kind::File };
-                shown.push(Furniture::Shown(bind(path, kind)));
+                shown.push(Furniture::Shown(bind(&path, kind)));
             }
         }
         for path in DEVICES.into_iter().map(Path::new) {

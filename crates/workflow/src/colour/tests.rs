@@ -291,3 +291,43 @@ proptest! {
         }
     }
 }
+
+fn without_result(run: TestRun, suite: &str) -> TestRun {
+    run.with_suites_without_result([suite.to_owned()]).unwrap()
+}
+
+#[test]
+fn flo_12_suite_without_result_is_never_red() {
+    let written = BTreeSet::from([path("tests/new.py")]);
+    for before in [None, Some(run("a=ok")), Some(run("")), Some(without_result(run(""), "s: (x)"))]
+    {
+        for now in ["", "a=ok"] {
+            let silent = without_result(run(now), "s: (x)");
+            let error = red(before.as_ref(), &silent, &written).unwrap_err();
+            assert!(matches!(error, NotRed::NoResult(_)), "{error}");
+        }
+    }
+    // A test of the task that fails in another suite is red all the same.
+    let silent = without_result(run("b=bad@tests/new.py"), "s: (x)");
+    red(Some(&run("a=ok")), &silent, &written).unwrap();
+}
+
+#[test]
+fn flo_12_suite_without_result_is_never_green() {
+    let before = run("a=ok");
+    let silent = || without_result(run("a=ok"), "s: (x)");
+    assert!(matches!(green(Some(&before), None, &silent()), Err(NotGreen::NoResult(_))));
+    assert!(matches!(green(None, None, &silent()), Err(NotGreen::NoResult(_))));
+    // What could not be run before the task is not the task's to repair.
+    assert_eq!(green(Some(&silent()), None, &silent()), Ok(()));
+    let other = without_result(silent(), "t: (x)");
+    assert!(matches!(green(Some(&silent()), None, &other), Err(NotGreen::NoResult(_))));
+}
+
+#[test]
+fn flo_12_test_is_not_new_where_a_suite_gave_no_result_before() {
+    let before = without_result(run("a=ok"), "s: (x)");
+    let written = BTreeSet::from([path("tests/new.py")]);
+    let error = red(Some(&before), &run("a=ok s=bad@s/old.py"), &written).unwrap_err();
+    assert!(matches!(error, NotRed::OnlyOthersFail(_)), "{error}");
+}

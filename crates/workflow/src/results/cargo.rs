@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
+use super::missing::is_missing_linker;
 use super::{Places, Report, ResultsError, Run, TestResult, failed, tail};
 use blocks::{Block, read_blocks};
 
@@ -163,7 +164,11 @@ impl Build<'_> {
             report.add_build(file, text);
         }
         if !found {
-            report.add_build(self.places.file(&target.src_path), text);
+            // The summary of errors that were told before names nobody.
+            let is_summary = message.message.starts_with("aborting due to");
+            let is_own = !is_missing_linker(&message.message) && !is_summary;
+            let target = self.places.file(&target.src_path).filter(|_| is_own);
+            report.add_build(target, text);
         }
     }
 }

@@ -69,7 +69,7 @@ pub(super) fn read(
     build_failed |= packages.is_empty() && run.exit != Some(0);
     if build_failed {
         let errors = String::from_utf8_lossy(run.stderr);
-        read_errors(&format!("{build_output}{errors}"), places, &mut report);
+        read_errors(&format!("{build_output}{errors}"), module, places, &mut report);
     }
     for (name, package) in packages {
         settle(&directory(&name, module, places), package, &mut report)?;
@@ -169,10 +169,22 @@ fn directory(package: &str, module: &str, places: &Places<'_>) -> String {
     }
 }
 
+/// Whether a line tells of a module that is not installed, and is not the project's own.
+fn is_missing_module(line: &str, module: &str) -> bool {
+    let told = [
+        "no required module provides package",
+        "cannot find module providing package",
+        "missing go.sum entry",
+        "disabled by GOPROXY=off",
+    ];
+    let own = format!("package {module}/");
+    told.iter().any(|words| line.contains(words)) && !line.contains(&own)
+}
+
 /// Lines such as `sub/sub_test.go:3:32: undefined: missing`.
-fn read_errors(text: &str, places: &Places<'_>, report: &mut Report) {
+fn read_errors(text: &str, module: &str, places: &Places<'_>, report: &mut Report) {
     report.add_build(None, &tail(text.as_bytes()));
-    for line in text.lines() {
+    for line in text.lines().filter(|line| !is_missing_module(line, module)) {
         let mut parts = line.split(':');
         let (file, number) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
         if file.ends_with(".go") && !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())

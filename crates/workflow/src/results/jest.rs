@@ -87,7 +87,7 @@ fn read_file(
     }
     if file.status == "failed" && !any_failed {
         if file.assertion_results.is_empty() {
-            report.add_build(places.file(&file.name), &file.message);
+            report.add_load_failure(places.file(&file.name), &file.message, places);
         } else {
             // Something around the tests failed, such as a hook: no single test is to blame.
             report.add(&place, "(file)", failed(&file.message))?;

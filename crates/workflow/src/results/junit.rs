@@ -10,21 +10,31 @@ use super::{Places, Report, ResultsError, TestResult, failed};
 use crate::xml::{self, Doctype};
 
 pub(super) fn read(text: &str, places: &Places<'_>) -> Result<Report, ResultsError> {
+    let mut report = Report::default();
+    read_into(text, places, &mut report)?;
+    Ok(report)
+}
+
+/// Adds what one of several files tells.
+pub(super) fn read_into(
+    text: &str,
+    places: &Places<'_>,
+    report: &mut Report,
+) -> Result<(), ResultsError> {
     let document = xml::parse(text, Doctype::Refused).map_err(ResultsError::malformed)?;
     let root = document.root_element();
     if !matches!(root.tag_name().name(), "testsuites" | "testsuite") {
         return Err(ResultsError::malformed("it is no JUnit report"));
     }
-    let mut report = Report::default();
     let mut suites = 0_usize;
     for suite in root.descendants().filter(|node| node.has_tag_name("testsuite")) {
         suites += 1;
-        read_suite(suite, places, &mut report)?;
+        read_suite(suite, places, report)?;
     }
     if suites == 0 {
         return Err(ResultsError::malformed("it holds no test suite"));
     }
-    Ok(report)
+    Ok(())
 }
 
 fn read_suite(
@@ -65,12 +75,12 @@ fn read_case(
     let name =
         case.attribute("name").ok_or_else(|| ResultsError::malformed("a test has no name"))?;
     let class = case.attribute("classname").unwrap_or_default();
-    let child = |tag| case.children().find(|node| node.has_tag_name(tag));
-    let problem = child("failure").or_else(|| child("error"));
+    let child = |tag: &str| case.children().find(|node| node.has_tag_name(tag));
+    let problem = ["failure", "error", "warning"].into_iter().find_map(child);
     let file = case.attribute("file");
     if let Some(problem) = problem.filter(|_| is_loading(case)) {
         let text = problem.text().or(problem.attribute("message")).unwrap_or_default();
-        report.add_build(file.and_then(|file| places.file(file)), text);
+        report.add_load_failure(file.and_then(|file| places.file(file)), text, places);
         return Ok(true);
     }
     let outcome = match problem {

@@ -160,7 +160,7 @@ fn settle(
         Some(message) => {
             let errors = file.errors.trim();
             let message = if errors.is_empty() { message.as_str() } else { errors };
-            report.add_build(places.file(name), message);
+            report.add_load_failure(places.file(name), message, places);
         }
         None => {}
     }

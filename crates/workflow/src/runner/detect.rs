@@ -10,6 +10,8 @@ use fluffy_base::ProjectPath;
 use fluffy_policy::Glob;
 use serde::Deserialize;
 
+use super::customs::{customs, django, is_unittest, make};
+use super::profile::Profile;
 use super::script::{Script, understand};
 use super::{Runner, Suite, words};
 
@@ -20,13 +22,35 @@ const FOREIGN: &[&str] =
 /// Deeper manifests are examples and fixtures more often than suites.
 const MAX_DEPTH: usize = 6;
 
+/// Files whose texts say how a project is tested.
+const MANIFESTS: &[&str] = &[
+    "Cargo.toml",
+    "package.json",
+    "go.mod",
+    "pyproject.toml",
+    "setup.cfg",
+    "setup.py",
+    "tox.ini",
+    "pytest.ini",
+    "Pipfile",
+    "requirements.txt",
+    "requirements-dev.txt",
+    "requirements-test.txt",
+    "dev-requirements.txt",
+    "test-requirements.txt",
+    "manage.py",
+    "CMakeLists.txt",
+    "GNUmakefile",
+    "makefile",
+    "Makefile",
+];
+
 /// What is known of a project.
 #[derive(Debug, Clone, Copy)]
 pub struct Project<'a> {
     /// Every file.
     pub files: &'a [ProjectPath],
-    /// The texts of the manifests: `Cargo.toml`, `package.json`, `go.mod`, `pyproject.toml`, `setup.cfg`,
-    /// `tox.ini`, `pytest.ini`.
+    /// The texts of the manifests that [`is_manifest`] names, and of tests in Python.
     pub texts: &'a BTreeMap<ProjectPath, String>,
 }
 
@@ -41,8 +65,19 @@ pub fn detect(project: &Project<'_>) -> Vec<Suite> {
         suites.extend(go(&place));
         suites.extend(javascript(&place));
         suites.extend(python(&place, &suites));
+        suites.extend(customs(&place, &suites));
+    }
+    if suites.is_empty() {
+        let names: Vec<&str> = project.files.iter().map(ProjectPath::as_str).collect();
+        suites.extend(make(&Place { project, root: None, names: &names, tests: &BTreeSet::new() }));
     }
     suites
+}
+
+/// Whether [`detect`] and [`super::proposal`] read the text of a file.
+pub fn is_manifest(file: &ProjectPath) -> bool {
+    let name = file.file_name();
+    MANIFESTS.contains(&name) || is_python_test(name)
 }
 
 /// The manifest that a test needs before anything can run it, if the project does not have it. Other
@@ -69,24 +104,24 @@ type Names<'a> = Vec<&'a str>;
 type Directories<'a> = BTreeMap<Option<ProjectPath>, Names<'a>>;
 
 /// One directory with the names of its files.
-struct Place<'a> {
-    project: &'a Project<'a>,
-    root: Option<&'a ProjectPath>,
-    names: &'a [&'a str],
+pub(super) struct Place<'a> {
+    pub(super) project: &'a Project<'a>,
+    pub(super) root: Option<&'a ProjectPath>,
+    pub(super) names: &'a [&'a str],
     /// Files of tests in the whole project.
     tests: &'a BTreeSet<&'a str>,
 }
 
 impl Place<'_> {
-    fn has(&self, name: &str) -> bool {
+    pub(super) fn has(&self, name: &str) -> bool {
         self.names.contains(&name)
     }
 
-    fn text(&self, name: &str) -> Option<&str> {
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
         text(self.project, self.root, name)
     }
 
-    fn suite(&self, runner: Runner, reason: &str) -> Suite {
+    pub(super) fn suite(&self, runner: Runner, reason: &str) -> Suite {
         let at = self.root.map_or_else(String::new, |root| format!(" in `{root}`"));
         Suite::new(runner, self.root.cloned(), format!("{reason}{at}"))
     }
@@ -110,7 +145,7 @@ impl Place<'_> {
     }
 
     /// Files of tests below this directory, by their path from it.
-    fn tests(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn tests(&self) -> impl Iterator<Item = &str> {
         let prefix = self.root.map_or_else(String::new, |root| format!("{root}/"));
         let from = (Bound::Included(prefix.as_str()), Bound::Unbounded);
         let found = self.tests.range::<str, _>(from);
@@ -124,7 +159,10 @@ impl Place<'_> {
 /// Whether it is one, seen from the project's root or from a directory below.
 fn may_be_test(file: &str) -> bool {
     let below = || file.split('/').any(|part| matches!(part, "test" | "tests"));
-    is_node_test(file) || is_python_test(file) || (node_stem(file).is_some() && below())
+    is_node_test(file)
+        || is_python_test(file)
+        || super::customs::may_be_test(file)
+        || (node_stem(file).is_some() && below())
 }
 
 fn is_node_test(file: &str) -> bool {
@@ -215,7 +253,7 @@ fn cargo(place: &Place<'_>) -> Option<Suite> {
     (!covered).then(|| place.suite(Runner::Cargo, reason))
 }
 
-fn is_above(folder: Option<&ProjectPath>, root: &ProjectPath) -> bool {
+pub(super) fn is_above(folder: Option<&ProjectPath>, root: &ProjectPath) -> bool {
     folder.is_none_or(|folder| {
         root.as_str().strip_prefix(folder.as_str()).is_some_and(|rest| rest.starts_with('/'))
     })
@@ -331,6 +369,17 @@ fn python(place: &Place<'_>, found: &[Suite]) -> Option<Suite> {
     if let Some((file, _)) = configured.iter().find(|(_, yes)| *yes) {
         return Some(place.suite(Runner::Pytest, &format!("pytest is configured in {file}")));
     }
+    let is_python = |suite: &Suite| {
+        let known = [Runner::Profiled(Profile::Django), Runner::Profiled(Profile::Unittest)];
+        suite.runner == Runner::Pytest || known.contains(&suite.runner)
+    };
+    let above = |suite: &Suite| {
+        is_python(suite) && place.root.is_some_and(|root| is_above(suite.root.as_ref(), root))
+    };
+    let covered = found.iter().any(above);
+    if let Some(suite) = django(place).filter(|_| !covered) {
+        return Some(suite);
+    }
     let manifest =
         ["pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "requirements.txt", "conftest.py"]
             .iter()
@@ -341,10 +390,13 @@ fn python(place: &Place<'_>, found: &[Suite]) -> Option<Suite> {
     if !place.tests().any(wanted) {
         return None;
     }
-    let above = |suite: &Suite| {
-        suite.runner == Runner::Pytest
-            && place.root.is_some_and(|root| is_above(suite.root.as_ref(), root))
-    };
-    let covered = found.iter().any(above);
-    (!covered).then(|| place.suite(Runner::Pytest, "files of tests for pytest"))
+    if covered {
+        return None;
+    }
+    let tests = place.tests().filter(|file| is_python_test(file));
+    if is_unittest(place, tests.map(|file| place.text(file))) {
+        let runner = Runner::Profiled(Profile::Unittest);
+        return Some(place.suite(runner, "tests written for unittest"));
+    }
+    Some(place.suite(Runner::Pytest, "files of tests for pytest"))
 }

@@ -13,6 +13,7 @@ fn outline(suites: &[Suite]) -> Vec<String> {
         match suite.runner() {
             Runner::Go { module } => format!("go {module} {root}"),
             Runner::Command { argv } => format!("`{}` {root}", argv.join(" ")),
+            Runner::Profiled(profile) => format!("{} {root}", profile.name()),
             known => format!("{known:?} {root}").to_lowercase(),
         }
     };
@@ -205,4 +206,51 @@ fn a_pattern_that_is_an_option_is_refused() {
     assert!(matches!(refused(" -x"), PatternError::Option(_)));
     assert!(matches!(refused("a\nb"), PatternError::Control(_)));
     assert_eq!(refused(&"a".repeat(501)), PatternError::Long);
+}
+
+#[test]
+fn dep_7_runners_of_the_table_are_found_by_their_customs() {
+    check(&[("pom.xml", ""), ("core/pom.xml", ""), ("core/src/A.java", "")], &["Maven ."]);
+    check(&[("settings.gradle.kts", ""), ("app/build.gradle.kts", "")], &["Gradle ."]);
+    check(&[("Shop.sln", ""), ("Shop.Tests/Shop.Tests.csproj", "")], &["dotnet test ."]);
+    check(&[("src/Shop.csproj", "")], &["dotnet test src"]);
+    let cmake = "project(a C)\nEnable_Testing ( )\nadd_subdirectory(sub)\n";
+    check(&[("CMakeLists.txt", cmake), ("sub/CMakeLists.txt", "enable_testing()")], &["CTest ."]);
+    check(&[("CMakeLists.txt", "project(a C)")], &[]);
+    check(&[("spec/a_spec.rb", "")], &["RSpec ."]);
+    check(&[("gem/test/a_test.rb", ""), ("gem/test/helper.rb", "")], &["minitest gem"]);
+    check(&[("test/a_test.rb", ""), ("config.ru", ""), ("Rakefile", "")], &[]);
+    check(&[("phpunit.xml.dist", "")], &["PHPUnit ."]);
+    check(&[("tests/Unit/ATest.php", "")], &["PHPUnit ."]);
+    let manage = "os.environ.setdefault('DJANGO_SETTINGS_MODULE', 'a.settings')";
+    check(&[("manage.py", manage), ("a/tests.py", "")], &["Django ."]);
+    check(&[("manage.py", manage), ("pytest.ini", "[pytest]")], &["pytest ."]);
+}
+
+#[test]
+fn dep_7_unittest_is_chosen_where_no_test_asks_for_pytest() {
+    let test =
+        "import unittest\nclass A(unittest.TestCase):\n    def test_a(self):\n        pass\n";
+    check(&[("tests/test_a.py", test)], &["unittest ."]);
+    check(&[("tests/test_a.py", test), ("requirements.txt", "pytest==8\n")], &["pytest ."]);
+    check(&[("tests/test_a.py", test), ("conftest.py", "")], &["pytest ."]);
+    let function = "def test_b():\n    assert True\n";
+    check(&[("tests/test_a.py", test), ("tests/test_b.py", function)], &["pytest ."]);
+    let both = "import pytest, unittest\n";
+    check(&[("tests/test_a.py", both)], &["pytest ."]);
+}
+
+#[test]
+fn dep_7_make_is_used_where_nothing_else_is_known() {
+    check(&[("Makefile", "all:\ncheck: all\n\t./run\n")], &["`make check` ."]);
+    check(&[("Makefile", "test:\n\t./run\n")], &["`make test` ."]);
+    check(&[("Makefile", "test := x\ntests-all:\n")], &[]);
+    check(&[("Makefile", "test:\n\tcargo test\n"), ("Cargo.toml", "[package]")], &["cargo ."]);
+}
+
+#[test]
+fn dep_7_bundler_shows_a_runner_its_locked_packages() {
+    let locked = only(&[("spec/a_spec.rb", ""), ("Gemfile.lock", "")]).all("/r").argv;
+    assert_eq!(&locked[..3], ["bundle", "exec", "rspec"]);
+    assert_eq!(only(&[("spec/a_spec.rb", ""), ("Gemfile", "")]).all("/r").argv[0], "rspec");
 }

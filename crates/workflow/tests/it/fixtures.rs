@@ -51,6 +51,7 @@ pub(crate) struct Recorded {
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: Vec<u8>,
     pub(crate) report: Option<Vec<u8>>,
+    pub(crate) reports: Vec<Vec<u8>>,
     pub(crate) exit: i32,
 }
 
@@ -97,6 +98,7 @@ pub(crate) fn recorded(case: &str) -> Recorded {
         suite: suite(case),
         stdout: file("stdout"),
         stderr: file("stderr"),
+        reports: Vec::new(),
         report: folder.join("report").exists().then(|| file("report")),
         exit: String::from_utf8(file("exit")).unwrap().trim().parse().unwrap(),
     }
@@ -109,6 +111,7 @@ impl Recorded {
             stderr: &self.stderr,
             exit: Some(self.exit),
             report: self.report.as_deref(),
+            reports: &self.reports,
             root: ROOT,
         };
         read(&self.suite, &run)

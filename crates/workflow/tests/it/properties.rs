@@ -89,7 +89,7 @@ proptest! {
         exit in proptest::option::of(-1..3_i32),
     ) {
         let suite = recorded(CASES[case]).suite;
-        let run = Run { stdout: &stdout, stderr: &report, exit, report: Some(&report), root: ROOT };
+        let run = Run { stdout: &stdout, stderr: &report, exit, report: Some(&report), reports: &[], root: ROOT };
         if let Ok(found) = read(&suite, &run) {
             prop_assert!(!found.is_green());
         }

@@ -2,7 +2,7 @@
 
 use fluffy_workflow::{Report, ResultsError, Run, Suite, TestResult, read};
 
-use crate::fixtures::{ROOT, outline, path, recorded};
+use crate::fixtures::{ROOT, outline, path, recorded, suites};
 
 fn report(case: &str) -> Report {
     recorded(case).read().unwrap_or_else(|error| panic!("{case}: {error}"))
@@ -76,8 +76,14 @@ fn a_go_package_that_dies_beside_one_that_is_not_built_has_failed() {
     // Since Go 1.24 the package that is not built has events as well.
     let later = "{\"Action\":\"output\",\"Package\":\"example.com/project/sub\",\"Output\":\"FAIL\\texample.com/project/sub [build failed]\\n\"}\n{\"Action\":\"fail\",\"Package\":\"example.com/project/sub\",\"FailedBuild\":\"x\"}\n";
     for stdout in [events.to_owned(), format!("{events}{later}")] {
-        let run =
-            Run { stdout: stdout.as_bytes(), stderr: b"", exit: Some(1), report: None, root: ROOT };
+        let run = Run {
+            stdout: stdout.as_bytes(),
+            stderr: b"",
+            exit: Some(1),
+            report: None,
+            reports: &[],
+            root: ROOT,
+        };
         let report = read(&suite, &run).unwrap();
         let names: Vec<_> = report.tests().keys().map(ToString::to_string).collect();
         assert_eq!(names, ["go: (package)"]);
@@ -250,7 +256,8 @@ o {runner}/calc.test.js: more > some day"
 #[test]
 fn a_configured_command_is_one_test_by_its_exit_code() {
     let suite = Suite::configured(vec!["make".to_owned(), "check".to_owned()]);
-    let run = |exit| Run { stdout: b"", stderr: b"no\n", exit, report: None, root: ROOT };
+    let run =
+        |exit| Run { stdout: b"", stderr: b"no\n", exit, report: None, reports: &[], root: ROOT };
     let passed = read(&suite, &run(Some(0))).unwrap();
     assert_eq!((outline(&passed).as_str(), passed.is_green()), ("+ .: make check", true));
     let failed = read(&suite, &run(Some(2))).unwrap();
@@ -327,4 +334,102 @@ fn a_test_may_come_from_its_file_or_a_module_of_its_target() {
     let from = |file| report.tests().keys().filter(|id| id.may_come_from(&path(file))).count();
     assert_eq!(from("go/calc_test.go"), 5);
     assert_eq!(from("go/sub/sub_test.go"), 0);
+}
+
+fn only_suite(files: &[(&str, &str)]) -> Suite {
+    let mut found = suites(files);
+    assert_eq!(found.len(), 1, "{found:?}");
+    found.remove(0)
+}
+
+fn scattered(
+    suite: &Suite,
+    exit: i32,
+    stdout: &str,
+    reports: &[&str],
+) -> Result<Report, ResultsError> {
+    let reports: Vec<Vec<u8>> = reports.iter().map(|text| text.as_bytes().to_vec()).collect();
+    let (stdout, exit) = (stdout.as_bytes(), Some(exit));
+    read(suite, &Run { stdout, stderr: b"", exit, report: None, reports: &reports, root: ROOT })
+}
+
+const TRX: &str = "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?><TestRun xmlns=\"http://microsoft.com/schemas/VisualStudio/TeamTest/2010\"><Results><UnitTestResult testId=\"1\" testName=\"Shop.SumTests.Adds(a: 1)\" outcome=\"Passed\"/><UnitTestResult testId=\"2\" testName=\"Shop.SumTests.Fails\" outcome=\"Failed\"><Output><ErrorInfo><Message>Assert.Equal() Failure</Message></ErrorInfo></Output></UnitTestResult><UnitTestResult testId=\"3\" testName=\"Later\" outcome=\"NotExecuted\"/></Results><TestDefinitions><UnitTest id=\"1\"><TestMethod className=\"Shop.SumTests\"/></UnitTest><UnitTest id=\"2\"><TestMethod className=\"Shop.SumTests\"/></UnitTest><UnitTest id=\"3\"><TestMethod className=\"Shop.SumTests, Shop\"/></UnitTest></TestDefinitions></TestRun>";
+
+#[test]
+fn dep_7_dotnet_tests_are_named_by_class() {
+    let suite = only_suite(&[("Shop.sln", "")]);
+    let report = scattered(&suite, 1, "", &[TRX]).unwrap();
+    let expected = "+ Shop.SumTests: Adds(a: 1)\n- Shop.SumTests: Fails\no Shop.SumTests: Later";
+    assert_eq!(outline(&report), expected);
+    // The code and the report have to agree, and an unknown outcome is no pass.
+    scattered(&suite, 0, "", &[TRX]).unwrap_err();
+    scattered(&suite, 1, "", &[&TRX.replace("Failed", "Splendid")]).unwrap_err();
+    let built =
+        "/tmp/project/Shop.Tests/SumTests.cs(3,5): error CS0103: The name 'Twice' does not exist\n";
+    let report = scattered(&suite, 1, built, &[]).unwrap();
+    assert!(report.build().unwrap().files.contains(&path("Shop.Tests/SumTests.cs")));
+}
+
+#[test]
+fn dep_7_reports_of_modules_are_one_report() {
+    let suite = only_suite(&[("pom.xml", "")]);
+    let module = |name: &str| {
+        format!(
+            "<testsuite tests='1' failures='0' errors='0'><testcase classname='com.{name}' name='adds'/></testsuite>"
+        )
+    };
+    let report = scattered(&suite, 0, "", &[&module("A"), &module("B")]).unwrap();
+    assert_eq!(outline(&report), "+ com.A: adds\n+ com.B: adds");
+    let broken = "[ERROR] /tmp/project/core/src/test/java/ATest.java:[3,5] cannot find symbol\n";
+    let report = scattered(&suite, 1, broken, &[&module("B")]).unwrap();
+    assert!(report.build().unwrap().files.contains(&path("core/src/test/java/ATest.java")));
+    assert!(scattered(&suite, 1, "[ERROR] Could not resolve dependencies for x\n", &[]).is_err());
+    assert!(scattered(&suite, 1, "", &["<testsuite", "<x/>"]).is_err());
+}
+
+#[test]
+fn dep_7_rspec_file_that_cannot_be_loaded_is_a_build_failure() {
+    let suite = only_suite(&[("spec/a_spec.rb", "")]);
+    let text = r#"{"messages":["\nAn error occurred while loading ./spec/a_spec.rb.\nFailure/Error: require 'nope'\n"],"examples":[],"summary":{"example_count":0,"failure_count":0,"errors_outside_of_examples_count":1}}"#;
+    let run = Run {
+        stdout: b"",
+        stderr: b"",
+        exit: Some(1),
+        report: Some(text.as_bytes()),
+        reports: &[],
+        root: ROOT,
+    };
+    let report = read(&suite, &run).unwrap();
+    assert!(report.build().unwrap().files.contains(&path("spec/a_spec.rb")));
+    let counted = text.replace("\"example_count\":0", "\"example_count\":1");
+    assert!(read(&suite, &Run { report: Some(counted.as_bytes()), ..run }).is_err());
+}
+
+#[test]
+fn flo_12_missing_go_module_or_linker_names_no_file() {
+    let suite = only_suite(&[("go.mod", "module example.com/m\n")]);
+    let broken = |stderr: &str| {
+        let stderr = stderr.as_bytes();
+        let run =
+            Run { stdout: b"", stderr, exit: Some(1), report: None, reports: &[], root: ROOT };
+        read(&suite, &run).unwrap().build().unwrap().files.clone()
+    };
+    let missing = "a_test.go:4:2: no required module provides package github.com/x/y; to add it:\n";
+    assert!(broken(missing).is_empty());
+    assert!(broken("a_test.go:4:2: undefined: twice\n").contains(&path("a_test.go")));
+    let suite = only_suite(&[("Cargo.toml", "[package]")]);
+    let message = |text: &str| {
+        format!(
+            r#"{{"reason":"compiler-message","target":{{"kind":["test"],"name":"a","src_path":"/tmp/project/tests/a.rs"}},"message":{{"level":"error","message":"{text}","spans":[]}}}}
+{{"reason":"build-finished","success":false}}
+"#
+        )
+    };
+    let broken = |text: &str| {
+        let report = scattered(&suite, 101, &message(text), &[]).unwrap();
+        report.build().unwrap().files.clone()
+    };
+    assert!(broken("linker `cc` not found").is_empty());
+    assert!(broken("linking with `cc` failed: cannot find -lpq").is_empty());
+    assert!(broken("linking with `cc` failed: undefined").contains(&path("tests/a.rs")));
 }

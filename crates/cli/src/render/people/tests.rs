@@ -109,7 +109,8 @@ fn denied(call: &str, tool: &str, rule: &str, reason: &str) -> Event {
 
 fn tests(passed: usize, failed: &[&str]) -> Event {
     let ids_failed: Vec<_> = failed.iter().map(|id| (*id).to_owned()).collect();
-    Event::TestsFinished { passed, failed: failed.len(), skipped: 0, ids_failed }
+    let not_run = Vec::new();
+    Event::TestsFinished { passed, failed: failed.len(), skipped: 0, ids_failed, not_run }
 }
 
 fn state(to: &str) -> Event {

@@ -488,7 +488,13 @@ fn cli_2_nothing_hostile_in_events_questions_and_file_names_acts() {
             entry: Some(text()),
         },
         Event::StateChanged { from: text(), to: text() },
-        Event::TestsFinished { passed: 1, failed: 1, skipped: 0, ids_failed: vec![text()] },
+        Event::TestsFinished {
+            passed: 1,
+            failed: 1,
+            skipped: 0,
+            ids_failed: vec![text()],
+            not_run: vec![text()],
+        },
         Event::ProviderRetry { what: text(), wait_ms: 1, attempt: 1, discarded: false },
         Event::SandboxPending { what: text(), progress: Some(40) },
         Event::MergeCompleted {

@@ -14,6 +14,7 @@ mod gate;
 mod happy;
 pub(crate) mod lab;
 mod modes;
+mod no_result;
 mod patches;
 mod pins;
 mod piped;

@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fluffy_base::{Digest, ProjectPath};
 use fluffy_workflow::{
-    MAX_TEST_ID_BYTES, Outcome, Report, Runner, Suite, TestCase, TestId, TestResult,
+    Conventions, MAX_TEST_ID_BYTES, Outcome, PathKind, Report, Runner, Suite, TestCase, TestId,
+    TestResult,
 };
 
 /// How much of a name that is too long is kept before its hash.
@@ -35,6 +36,7 @@ pub(super) fn runner(suite: &Suite) -> &'static str {
         Runner::Jest => "jest",
         Runner::Vitest => "vitest",
         Runner::Go { .. } => "go test",
+        Runner::Profiled(profile) => profile.name(),
         Runner::Command { .. } => "test command",
     }
 }
@@ -57,21 +59,30 @@ pub(super) struct Places<'a> {
     directories: BTreeSet<&'a str>,
     /// The one file with tests of each Go package; none where there are more.
     packages: BTreeMap<&'a str, Option<&'a ProjectPath>>,
+    /// Files of tests by their names without ending.
+    stems: BTreeMap<&'a str, Vec<&'a ProjectPath>>,
 }
 
 impl<'a> Places<'a> {
     pub(super) fn new(files: &'a BTreeSet<ProjectPath>) -> Self {
         let (mut directories, mut packages) = (BTreeSet::new(), BTreeMap::new());
+        let mut stems: BTreeMap<&str, Vec<&ProjectPath>> = BTreeMap::new();
+        let conventions = Conventions::default();
         for file in files {
             let path = file.as_str();
             directories.extend(path.match_indices('/').filter_map(|(at, _)| path.get(..at)));
+            let name = file.file_name();
+            let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
+            if conventions.kind(file) == PathKind::Test {
+                stems.entry(stem).or_default().push(file);
+            }
             if path.ends_with("_test.go") {
                 let package = path.rsplit_once('/').map_or(".", |(directory, _)| directory);
                 let only = packages.entry(package);
                 only.and_modify(|only| *only = None).or_insert(Some(file));
             }
         }
-        Self { files, directories, packages }
+        Self { files, directories, packages, stems }
     }
 
     /// Every test of a report with its place, and what is around tests as one of its own.
@@ -96,12 +107,36 @@ impl<'a> Places<'a> {
         {
             return Some((*file).clone());
         }
+        if matches!(suite.runner(), Runner::Profiled(_) | Runner::Command { .. })
+            && let Some(file) = self.file_of_class(id.place())
+        {
+            return Some(file.clone());
+        }
         let place = ProjectPath::parse(id.place()).ok()?;
         if !self.files.contains(&place) && !self.directories.contains(place.as_str()) {
             return None;
         }
         let module = matches!(suite.runner(), Runner::Cargo).then(|| self.module(id, &place));
         Some(module.flatten().unwrap_or(place))
+    }
+
+    /// The file of tests that a class is written in, by custom: `com.example.SumTest` stands in `…/com/example/SumTest.java`.
+    /// A test of CTest has the name of its program. None where two files could be meant.
+    fn file_of_class(&self, class: &str) -> Option<&'a ProjectPath> {
+        let outer = class.split(['$', '+']).next().unwrap_or(class);
+        let (package, name) = outer.rsplit_once('.').unwrap_or(("", outer));
+        let names = [name.to_owned(), format!("test_{name}"), format!("{name}_test")];
+        let found: Vec<_> = names.iter().find_map(|name| self.stems.get(name.as_str()))?.clone();
+        let folder = package.replace('.', "/");
+        let is_in_package = |file: &&&ProjectPath| {
+            let parent = file.as_str().rsplit_once('/').map_or("", |(parent, _)| parent);
+            parent == folder || parent.ends_with(&format!("/{folder}"))
+        };
+        let exact: Vec<_> = found.iter().filter(is_in_package).copied().collect();
+        match (exact.as_slice(), found.as_slice()) {
+            ([only], _) | (_, [only]) => Some(only),
+            _ => None,
+        }
     }
 
     /// The file of the innermost module around a Rust test that has one: `a::tests::adds` of `src/lib.rs`

@@ -3,12 +3,14 @@
 //! The report that a runner writes lies in a directory that exists only in a layer of ours and in the volume;
 //! its name begins with a dot, which no runner looks into for tests.
 //!
-//! **Invariant.** A suite that does not tell what it found has failed: it hung, died, wrote no report or one
-//! that contradicts itself, or its runner is not there.
+//! **Invariant.** A suite that does not tell what it found gives no result: it hung, died, reached a limit, wrote no
+//! report or one that contradicts itself, or its runner is not there. Such a suite is neither a failing test nor a
+//! passing one.
 //!
 //! **Invariant.** What tests change is gone with their sandbox.
 
 mod identity;
+mod install;
 mod suite;
 mod summary;
 
@@ -22,6 +24,7 @@ use fluffy_workflow::{
 };
 
 use self::identity::{Places, suite_id, test_id};
+use self::install::package_hint;
 pub use self::summary::{SuiteRun, TestSummary};
 use super::sight::{Sight, SightError};
 use super::{Workshop, WorkshopError};
@@ -59,8 +62,13 @@ pub struct Tested {
     pub summary: TestSummary,
     /// By suite, if it was asked for.
     pub coverage: Vec<Measured>,
-    /// Whether a suite did not tell what it found.
-    pub silent: bool,
+}
+
+impl Tested {
+    /// Whether a suite gave no result.
+    pub fn has_suite_without_result(&self) -> bool {
+        !self.run.suites_without_result().is_empty()
+    }
 }
 
 /// The coverage of one suite.
@@ -134,12 +142,13 @@ impl Workshop {
             findings.enter(suite, attempt, &places);
         }
         let extent = if plan.pattern.is_some() { Extent::Part } else { Extent::Whole };
-        let mut run = TestRun::new(extent, findings.cases)?;
+        let run = TestRun::new(extent, findings.cases)?;
+        let mut run = run.with_suites_without_result(findings.without_result)?;
         if let Some(files) = findings.broken {
             run = run.broken_by(files);
         }
-        let Findings { summary, coverage, silent, .. } = findings;
-        Ok(Tested { run, summary, coverage, silent })
+        let Findings { summary, coverage, .. } = findings;
+        Ok(Tested { run, summary, coverage })
     }
 }
 
@@ -154,29 +163,28 @@ struct Findings {
     broken: Option<BTreeSet<ProjectPath>>,
     summary: TestSummary,
     coverage: Vec<Measured>,
-    silent: bool,
+    without_result: Vec<String>,
 }
 
 impl Findings {
     fn enter(&mut self, suite: &Suite, attempt: Attempt, places: &Places<'_>) {
         let id = suite_id(suite);
-        let outcome = match &attempt.result {
+        match &attempt.result {
             Ok(report) => {
                 self.cases.extend(places.cases(suite, report));
                 self.count(suite, report);
                 self.build(&id, report, &attempt.tail);
-                Outcome::Passed
+                let case = TestCase { outcome: Outcome::Passed, place: None };
+                self.cases.push((id, case));
             }
             Err(Failure(why)) => {
-                self.silent = true;
-                self.summary.fail(&id, why);
+                self.summary.add_not_run(&id, why);
                 if !attempt.tail.is_empty() {
                     self.problem(&format!("{id} printed at its end:"), &attempt.tail);
                 }
-                Outcome::Failed
+                self.without_result.push(id);
             }
-        };
-        self.cases.push((id, TestCase { outcome, place: None }));
+        }
         self.coverage.extend(attempt.coverage);
         self.summary.suites.push(attempt.ran);
     }
@@ -200,6 +208,8 @@ impl Findings {
         let files: Vec<_> = build.files.iter().take(10).map(ProjectPath::as_str).collect();
         let head = format!("{id}: the build failed ({})\n{text}", files.join(", "));
         self.problem(&head, if text.contains(tail) { "" } else { tail });
+        let hint = package_hint(build.message.as_str(), &build.files);
+        self.summary.problems.extend(hint.map(|hint| format!("{id}: {hint}")));
     }
 
     fn problem(&mut self, head: &str, tail: &str) {

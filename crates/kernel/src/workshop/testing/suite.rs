@@ -1,5 +1,6 @@
 //! Runs one suite and reads what its runner left.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,7 +12,8 @@ use fluffy_workflow::{
     Suite, read,
 };
 
-use super::identity::{runner, suite_id};
+use super::identity::suite_id;
+use super::install::install_hint;
 use super::{Attempt, Failure, Measured, SuiteRun, TestPlan, TestsError};
 use crate::workshop::layer::{Layer, fresh};
 use crate::workshop::printed::tail;
@@ -20,6 +22,13 @@ use crate::workshop::{Order, Ran, Workshop, WorkshopError};
 
 /// How much of what a runner printed is told where it told nothing else.
 const TAIL_BYTES: usize = 1_200;
+
+/// Manifests that have built files beside them.
+const BUILD_MANIFESTS: [&str; 5] =
+    ["pom.xml", "build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"];
+
+/// The most report files of one run.
+const MAX_REPORTS: usize = 2_000;
 
 /// Virtual environments that a project may have, from the suite's root or its own.
 const ENVIRONMENTS: [&str; 2] = [".venv", "venv"];
@@ -34,6 +43,8 @@ struct Trial<'a> {
     root: &'a str,
     limit: Span,
     watcher: &'a Arc<dyn Watcher>,
+    /// Directories of built files that the run must not see.
+    built: Vec<ProjectPath>,
 }
 
 impl Workshop {
@@ -49,7 +60,10 @@ impl Workshop {
         let root = self.project().to_str().ok_or(TestsError::NotText)?;
         let reports = self.reports_name(sight);
         let at = format!("{root}/{reports}");
-        let trial = |call| Trial { suite, call, reports: reports.clone(), root, limit, watcher };
+        let trial = |call: Invocation| {
+            let built = built_directories(suite, call.built, plan.files);
+            Trial { suite, call, reports: reports.clone(), root, limit, watcher, built }
+        };
         let plain = match plan.pattern {
             Some(pattern) => suite.matching(pattern, &at).unwrap_or_else(|| suite.all(&at)),
             None => suite.all(&at),
@@ -77,7 +91,8 @@ impl Workshop {
     }
 
     fn attempt(&self, sight: &Sight<'_>, trial: &Trial<'_>) -> Result<Attempt, TestsError> {
-        let layer = self.layer(sight)?;
+        let hidden = [sight.hidden, &trial.built].concat();
+        let layer = self.layer(&Sight { hidden: &hidden, ..*sight })?;
         trial.prepare(&layer).map_err(SightError::from)?;
         let mut layers = sight.layers.to_vec();
         layers.push(layer.dir().to_owned());
@@ -94,7 +109,7 @@ impl Workshop {
             Err(WorkshopError::Runtime(RuntimeError::Program { program, source })) => {
                 let why = format!(
                     "`{program}` cannot be run in the sandbox ({source}): {}",
-                    install(trial.suite)
+                    install_hint(trial.suite)
                 );
                 Ok(not_run(trial.suite, &trial.call, Failure(why)))
             }
@@ -106,9 +121,15 @@ impl Workshop {
         let mut words = trial.call.argv.iter();
         let named = words.next().cloned().unwrap_or_default();
         let python = (named == "python3").then(|| self.python(sight, trial.suite)).flatten();
-        let program = python.map_or_else(|| named.into(), PathBuf::into_os_string);
+        let php = (named == "phpunit").then(|| self.phpunit(sight, trial.suite)).flatten();
+        let program = python.or(php).map_or_else(|| named.into(), PathBuf::into_os_string);
         let mut job = Job::new(program).args(words);
         job.env = ENVIRONMENT.map(|(name, value)| (name.into(), value.into())).into();
+        if let Some(home) = self.options.home.as_ref().filter(|_| trial.call.reports.is_some()) {
+            // Gradle reads what is already there and writes beside the report.
+            let cache = home.join(".gradle/caches").into_os_string();
+            job.env.push(("GRADLE_RO_DEP_CACHE".into(), cache));
+        }
         job.cwd = trial.suite.root().map(|root| self.project().join(root.as_str()));
         job
     }
@@ -133,6 +154,16 @@ impl Workshop {
             let mut seen = shown.chain([self.project(), Path::new("/usr")]);
             seen.any(|top| leads_to.starts_with(top)).then_some(python)
         })
+    }
+
+    /// PHPUnit as Composer installed it for the project, unless the session touched what is installed.
+    fn phpunit(&self, sight: &Sight<'_>, suite: &Suite) -> Option<PathBuf> {
+        let installed = Path::new(suite.root().map_or("", ProjectPath::as_str)).join("vendor");
+        let touched = |layer: &PathBuf| std::fs::symlink_metadata(layer.join(&installed)).is_ok();
+        let program = self.project().join(installed.join("bin/phpunit"));
+        let leads_to = std::fs::canonicalize(&program).ok()?;
+        let is_own = leads_to.starts_with(self.project()) && !sight.layers.iter().any(touched);
+        is_own.then_some(program)
     }
 
     /// A name for the directory of reports that nothing has.
@@ -175,9 +206,11 @@ impl Trial<'_> {
                 End::Signalled(_) | End::Limit(_) | End::Stopped => None,
             },
             report: report.as_deref(),
+            reports: &self.scattered_reports(volume),
             root: self.root,
         };
         let result = read(self.suite, &run).map_err(|error| self.failure(&error, outcome));
+        let result = result.and_then(|report| within_limits(report, outcome));
         let spoken = [&outcome.stderr.bytes, &outcome.stdout.bytes];
         let spoken = spoken.into_iter().find(|bytes| !bytes.trim_ascii().is_empty());
         let told = result.as_ref().is_ok_and(|report| report.build().is_none());
@@ -196,13 +229,47 @@ impl Trial<'_> {
         }
     }
 
+    /// The reports that the runner wrote in this run where it puts them; together no more than one may have.
+    fn scattered_reports(&self, volume: Option<&Volume>) -> Vec<Vec<u8>> {
+        let Some(names) = self.call.reports else { return Vec::new() };
+        let limits = HarvestLimits {
+            file: ByteSize::from_bytes(MAX_OUTPUT_BYTES as u64),
+            ..HarvestLimits::default()
+        };
+        let other = |path: &ProjectPath| path.components().next() == Some(".git");
+        let content = volume.and_then(Volume::content);
+        let found = content.and_then(|it| harvest(it, Kind::Overlay, &limits, &other).ok());
+        let Some(found) = found else { return Vec::new() };
+        let mut left = MAX_OUTPUT_BYTES;
+        let mut reports = Vec::new();
+        for change in found.changes() {
+            let Change::Write(written) = change else { continue };
+            if !names.has(written.path().as_str()) || reports.len() >= MAX_REPORTS {
+                continue;
+            }
+            let Ok(bytes) = found.read(written) else { continue };
+            left = left.saturating_sub(bytes.len());
+            if left == 0 {
+                break;
+            }
+            reports.push(bytes);
+        }
+        reports
+    }
+
     fn failure(&self, error: &ResultsError, outcome: &Outcome) -> Failure {
         if let ResultsError::NoReport { exit, output } = error {
             if is_missing(self.suite, *exit, output) {
-                return Failure(format!("its runner is not installed: {}", install(self.suite)));
+                return Failure(format!(
+                    "its runner is not installed: {}",
+                    install_hint(self.suite)
+                ));
             }
             // The end of what it printed is told beside.
             return Failure(format!("its runner ended with code {exit} and wrote no report"));
+        }
+        if let ResultsError::MissingTool(_) = error {
+            return Failure(format!("{error}; {}", install_hint(self.suite)));
         }
         match &outcome.end {
             End::Exited(_) => Failure(error.to_string()),
@@ -243,6 +310,39 @@ impl Trial<'_> {
     }
 }
 
+/// The directories of built files beside every manifest of the suite. Whatever lies there was made by another run, or
+/// planted: the run makes its own.
+fn built_directories(
+    suite: &Suite,
+    names: &[&str],
+    files: &BTreeSet<ProjectPath>,
+) -> Vec<ProjectPath> {
+    if names.is_empty() {
+        return Vec::new();
+    }
+    let is_manifest = |file: &&ProjectPath| {
+        let name = file.file_name();
+        BUILD_MANIFESTS.contains(&name) || name.ends_with("proj")
+    };
+    let below = |folder: &Option<ProjectPath>| match (suite.root(), folder) {
+        (None, _) => true,
+        (Some(root), Some(folder)) => {
+            folder == root || folder.as_str().starts_with(&format!("{root}/"))
+        }
+        (Some(_), None) => false,
+    };
+    let folders: BTreeSet<Option<ProjectPath>> =
+        files.iter().filter(is_manifest).map(ProjectPath::parent).filter(below).collect();
+    let join = |folder: &Option<ProjectPath>, name: &str| match folder {
+        Some(folder) => folder.join(name).ok(),
+        None => ProjectPath::parse(name).ok(),
+    };
+    folders
+        .iter()
+        .flat_map(|folder| names.iter().filter_map(move |name| join(folder, name)))
+        .collect()
+}
+
 impl SuiteRun {
     fn of(suite: &Suite, call: &Invocation) -> Self {
         Self {
@@ -260,6 +360,16 @@ fn not_run(suite: &Suite, call: &Invocation, why: Failure) -> Attempt {
     Attempt { result: Err(why), ran, tail: String::new(), coverage: None }
 }
 
+/// A failure beside a limit may be the limit's doing, and proves nothing. What is green despite it is green.
+fn within_limits(report: Report, outcome: &Outcome) -> Result<Report, Failure> {
+    match outcome.reached.first() {
+        Some(limit) if !report.is_green() => {
+            Err(Failure(format!("{limit} while the tests ran, so that what failed proves nothing")))
+        }
+        Some(_) | None => Ok(report),
+    }
+}
+
 fn unknown(suite: &Suite, why: &str) -> Measured {
     Measured::Unknown { suite: suite_id(suite), why: why.to_owned() }
 }
@@ -272,21 +382,10 @@ fn is_missing(suite: &Suite, exit: i32, output: &str) -> bool {
         Runner::Jest | Runner::Vitest => {
             exit == 127 || output.starts_with("npm error") || output.starts_with("npm ERR!")
         }
-        Runner::Cargo | Runner::Node | Runner::Go { .. } | Runner::Command { .. } => exit == 127,
+        Runner::Cargo
+        | Runner::Node
+        | Runner::Go { .. }
+        | Runner::Profiled(_)
+        | Runner::Command { .. } => exit == 127,
     }
-}
-
-/// What to do about a runner that is not there.
-fn install(suite: &Suite) -> String {
-    let fix = match suite.runner() {
-        Runner::Cargo => "install Rust with https://rustup.rs",
-        Runner::Pytest => {
-            "install it for `python3`, or into `.venv` in the project: `python3 -m venv .venv && .venv/bin/pip install pytest`"
-        }
-        Runner::Node => "install Node.js 20 or later",
-        Runner::Jest | Runner::Vitest => "run `npm install` in the project's directory",
-        Runner::Go { .. } => "install Go",
-        Runner::Command { .. } => "install it, or configure another command",
-    };
-    format!("{fix}; sandboxes have no network, so a person has to do it ({})", runner(suite))
 }

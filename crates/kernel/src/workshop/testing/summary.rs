@@ -21,12 +21,14 @@ const FAILURES_END: usize = 5 << 10;
 pub struct TestSummary {
     /// Tests that passed.
     pub passed: usize,
-    /// Tests that failed; a suite that told nothing counts as one.
+    /// Tests that failed.
     pub failed: usize,
     /// Tests that did not run.
     pub skipped: usize,
     /// The first failures: which test, and what its runner says.
     pub failures: Vec<(String, String)>,
+    /// Suites that gave no result, each with the reason. None of them is a failing test.
+    pub not_run: Vec<(String, String)>,
     /// What could not be built, and runners that told nothing, with the end of what they printed.
     pub problems: Vec<String>,
     /// What was run.
@@ -49,6 +51,11 @@ pub struct SuiteRun {
 }
 
 impl TestSummary {
+    pub(super) fn add_not_run(&mut self, suite: &str, why: &str) {
+        let why = Excerpt::new(why.trim(), MESSAGE_CHARS).to_string();
+        self.not_run.push((suite.to_owned(), why));
+    }
+
     pub(super) fn fail(&mut self, id: &str, message: &str) {
         self.failed += 1;
         if self.failures.len() < MAX_FAILURES {
@@ -62,6 +69,10 @@ impl fmt::Display for TestSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (passed, failed, skipped) = (self.passed, self.failed, self.skipped);
         let mut text = format!("{passed} passed, {failed} failed, {skipped} skipped\n");
+        for (suite, why) in &self.not_run {
+            let suite = Excerpt::new(suite, ID_CHARS);
+            push(&mut text, &format!("\nNO RESULT {suite}\n    {why}\n"), PROBLEMS_END);
+        }
         for problem in &self.problems {
             push(&mut text, &format!("\n{problem}\n"), PROBLEMS_END);
         }
@@ -110,6 +121,7 @@ mod tests {
             let id = format!("{}{number}", "ä".repeat(2_000));
             summary.fail(&id, &"\u{1b}ö\n".repeat(5_000));
             summary.problems.push("ü".repeat(3_000));
+            summary.add_not_run(&id, &"\u{1b}ö\n".repeat(5_000));
             summary.suites.push(SuiteRun {
                 suite: id.clone(),
                 command: id,
