@@ -386,7 +386,7 @@ mod tests {
         let made = make_one(&store);
         assert_eq!((made.record.files, made.record.bytes), (3, 3));
         assert!(made.layers()[0].join("node_modules/a/x.js").is_file());
-        assert_eq!(store.list().unwrap(), [made.record.clone()]);
+        assert_eq!(store.list().unwrap(), std::slice::from_ref(&made.record));
         assert!(store.last_used_ms(&key()).is_some());
         let again = store.find(&key()).unwrap().unwrap();
         assert_eq!(again.record, made.record);
