@@ -17,6 +17,7 @@ use fluffy_workflow::{
 use super::advance::next_step;
 use super::budget::{Account, Measurement};
 use super::entry::{Entry, Merged};
+use super::left_changes::LeftChanges;
 use super::open::CommitOptions;
 use super::pins::Pin;
 use crate::files::{Staged, StagedFiles, Tree, View};
@@ -45,6 +46,8 @@ pub(crate) struct Desk {
     pub(crate) commits: CommitOptions,
     /// Whether the repository keeps files that must not be read, once that was asked.
     pub(crate) keeps_hidden: OnceLock<bool>,
+    /// Changes that a command left and that a person is being asked about.
+    pub(crate) left_changes: LeftChanges,
     /// What changes while the session goes on.
     pub(crate) shared: Shared,
 }
@@ -150,7 +153,7 @@ impl Desk {
     }
 
     /// The kernel, while the session lasts.
-    fn kernel(&self) -> Option<Arc<Kernel>> {
+    pub(super) fn kernel(&self) -> Option<Arc<Kernel>> {
         self.shared.kernel.get().and_then(Weak::upgrade)
     }
 
@@ -214,6 +217,29 @@ impl Desk {
         produced: &[Produced],
     ) -> Result<Option<Step>, ToolError> {
         let changing = self.change();
+        let Some((step, changes)) = self.prepare_step(clerk, produced)? else { return Ok(None) };
+        changing.apply(clerk, Event::FilesChanged(changes), Some(step.clone()))?;
+        Ok(Some(step))
+    }
+
+    /// Says whether the state of the work would let this be taken, before a person is asked about it.
+    pub(crate) fn check_step(
+        &self,
+        clerk: &dyn Clerk,
+        produced: &[Produced],
+    ) -> Result<(), ToolError> {
+        let Some((_, changes)) = self.prepare_step(clerk, produced)? else { return Ok(()) };
+        let mut workflow = self.look().workflow.clone();
+        let tried = workflow.apply(Event::FilesChanged(changes)).map(drop);
+        tried.map_err(|error| ToolError(format!("{error}; {}", error.fix)))
+    }
+
+    /// What a job produced as one step, with what the workflow has to know of its files; nothing where nothing changes.
+    fn prepare_step(
+        &self,
+        clerk: &dyn Clerk,
+        produced: &[Produced],
+    ) -> Result<Option<(Step, Vec<Change>)>, ToolError> {
         let prepared = self.look().staging.prepare(clerk.request_id(), produced);
         let Some(step) = prepared.map_err(|error| failed(&error))? else { return Ok(None) };
         let view = self.view();
@@ -225,8 +251,7 @@ impl Desk {
         }
         let changes = step.changes.iter().map(|change| self.judged(&view, change));
         let changes: Vec<Change> = changes.collect::<Result<_, _>>()?;
-        changing.apply(clerk, Event::FilesChanged(changes), Some(step.clone()))?;
-        Ok(Some(step))
+        Ok(Some((step, changes)))
     }
 
     /// Files are in the project: nothing is staged any more.

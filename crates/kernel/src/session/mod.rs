@@ -19,6 +19,7 @@ mod dossier;
 mod entry;
 mod fork;
 mod history;
+mod left_changes;
 mod offer;
 mod open;
 mod outline;

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::archive::{ArchiveError, remove_archive, take_out};
 use super::desk::{Desk, Inside, Progress, Shared};
+use super::left_changes::LeftChanges;
 use super::restore::{RestoreError, StoredSession};
 use super::rules::{
     CoverageRule, DependencyRule, Expected, MergeRule, OfferedRule, Proposal, Unmet, WorkflowRule,
@@ -269,6 +270,7 @@ impl Session {
             test_coverage: config.test_coverage,
             commits: config.commits,
             keeps_hidden: OnceLock::new(),
+            left_changes: LeftChanges::default(),
             shared: Shared::new(inside),
         });
         let (proposal, expected) = (Arc::new(Proposal::default()), Arc::new(Expected::default()));

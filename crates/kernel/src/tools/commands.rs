@@ -1,13 +1,15 @@
 //! `shell.run`: a program with its arguments, in a sandbox; what it leaves is judged file by file.
 //!
 //! **Invariant.** All that a command left is taken, or nothing: half of a change is another change.
+//!
+//! **Invariant.** What a command printed and how it ended is answered, whatever becomes of the files that it left.
 
 use std::io;
 use std::sync::Arc;
 
 use fluffy_base::{Json, ProjectPath, Span};
 use fluffy_sandbox::End;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::Views as _;
 use super::arguments::{self, text};
@@ -20,6 +22,17 @@ use crate::{Clerk, May, Tool, ToolError, ToolSpec};
 
 /// How many files an answer names.
 const NAMED: usize = 20;
+
+/// Folders that package managers fill.
+const INSTALLED: [&str; 4] = [".tox", ".venv", "node_modules", "venv"];
+
+/// What helps where packages were thrown away.
+const PACKAGES_HINT: &str =
+    "folders of packages are gone with the command: packages are installed with `deps.install`";
+
+/// What helps where other ignored files were thrown away.
+const IGNORED_HINT: &str = "what the project ignores or builds is gone with the command: do what needs it in the same \
+                            command";
 
 /// The largest file that a patch may change.
 const LARGEST: u64 = 16 << 20;
@@ -67,23 +80,52 @@ impl Tool for RunCommand {
         let mut ran = ran.map_err(|error| failed(&error))?;
         let left = std::mem::replace(&mut ran.left, Ok(Taken::default()));
         let left = left.map_err(|error| failed(&error));
-        let step = left.and_then(|left| desk.take_all(clerk, &left).map(|step| (step, left)));
-        let (step, left) = step.map_err(|why| not_taken(&ran, &why))?;
         let mut told = answer(&ran);
-        if let Value::Object(members) = &mut told {
-            let names = left.produced.iter().take(NAMED).map(|it| it.path().to_string());
-            let names: Vec<String> = names.collect();
-            if let Some(step) = step {
-                members.insert("step".to_owned(), step.into());
-                members.insert("changed".to_owned(), json!(names));
-            }
-        }
-        Ok(told)
+        told.extend(desk.take_or_tell(clerk, left));
+        Ok(Value::Object(told))
     }
 }
 
 impl Desk {
-    /// Takes everything that a command left, if the rules let every file of it be written.
+    /// Takes what a command left; what the model is told of its files, and why they are not taken where they are not.
+    fn take_or_tell(
+        &self,
+        clerk: &dyn Clerk,
+        left: Result<Taken, ToolError>,
+    ) -> Map<String, Value> {
+        let mut told = Map::new();
+        let left = match left {
+            Ok(left) => left,
+            Err(why) => {
+                told.insert("not_taken".to_owned(), json!({ "reason": why.0 }));
+                return told;
+            }
+        };
+        let changed = named(left.produced.iter().map(Produced::path));
+        match self.take_all(clerk, &left) {
+            Ok(Some(step)) => {
+                told.insert("step".to_owned(), step.into());
+                told.insert("changed".to_owned(), json!(changed));
+            }
+            Ok(None) => {}
+            Err(why) => {
+                let refused = left.refused.iter().map(|it| it.name.clone());
+                let files: Vec<String> = changed.into_iter().chain(refused.take(NAMED)).collect();
+                let not_taken = json!({ "reason": why.0, "files": files });
+                told.insert("not_taken".to_owned(), not_taken);
+            }
+        }
+        if !left.skipped.is_empty() {
+            let packages = left.skipped.iter().any(|path| INSTALLED.contains(&path.file_name()));
+            let hint = if packages { PACKAGES_HINT } else { IGNORED_HINT };
+            told.insert("thrown_away".to_owned(), json!(named(left.skipped.iter())));
+            told.insert("hint".to_owned(), hint.into());
+        }
+        told
+    }
+
+    /// Takes everything that a command left, if the rules let every file of it be written and a person agrees to those files
+    /// that a person has to agree to.
     fn take_all(&self, clerk: &dyn Clerk, left: &Taken) -> Result<Option<u64>, ToolError> {
         if left.produced.is_empty() && left.refused.is_empty() {
             return Ok(None);
@@ -92,6 +134,7 @@ impl Desk {
             let (name, why) = (&refused.name, &refused.why);
             return Err(ToolError(format!("`{name}`: {why}")));
         }
+        let mut asked = Vec::new();
         for produced in &left.produced {
             let tool = match produced {
                 Produced::File(..) => "fs.write",
@@ -100,24 +143,31 @@ impl Desk {
             let path = produced.path();
             match self.may(tool, path) {
                 May::Yes => {}
-                May::Ask => {
-                    return Err(ToolError(format!(
-                        "a person has to agree to a change of `{path}`; change it with `{tool}`, which asks"
-                    )));
-                }
+                May::Ask => asked.push(produced),
                 May::No => {
                     return Err(ToolError(format!("the policy does not let `{path}` be changed")));
                 }
             }
         }
+        if !asked.is_empty() {
+            // Nobody is asked about what could not be taken anyway.
+            self.check_step(clerk, &left.produced)?;
+        }
+        for (number, produced) in asked.into_iter().enumerate() {
+            self.ask_for_left(clerk, number + 1, produced)?;
+        }
         Ok(self.take(clerk, &left.produced)?.map(|step| step.number))
     }
 }
 
-/// Says how it ended, too: a limit that it ran into is often why.
-fn not_taken(ran: &CommandRun, why: &ToolError) -> ToolError {
-    let (end, why) = (&ran.end, &why.0);
-    ToolError(format!("the command {end}, and nothing that it left is taken: {why}"))
+/// The first of these paths, as an answer names them.
+fn named<'a>(paths: impl ExactSizeIterator<Item = &'a ProjectPath>) -> Vec<String> {
+    let more = paths.len().saturating_sub(NAMED);
+    let mut names: Vec<String> = paths.take(NAMED).map(ToString::to_string).collect();
+    if more > 0 {
+        names.push(format!("… and {more} more"));
+    }
+    names
 }
 
 /// A file as a command saw it: what must not be read was not there for it.
@@ -156,20 +206,22 @@ fn command_line(params: &Json) -> Result<CommandLine, ToolError> {
     line.map_err(|error| failed(&error))
 }
 
-fn answer(ran: &CommandRun) -> Value {
+fn answer(ran: &CommandRun) -> Map<String, Value> {
     let code = match ran.end {
         End::Exited(code) => Some(code),
         End::Signalled(_) | End::Limit(_) | End::Stopped => None,
     };
     let reached: Vec<String> = ran.reached.iter().map(ToString::to_string).collect();
-    let mut told = json!({
-        "end": ran.end.to_string(),
-        "code": code,
-        "stdout": ran.stdout.text,
-        "stderr": ran.stderr.text,
-    });
-    if let (Value::Object(members), false) = (&mut told, reached.is_empty()) {
-        members.insert("limits".to_owned(), json!(reached));
+    let told = [
+        ("end", json!(ran.end.to_string())),
+        ("code", json!(code)),
+        ("stdout", json!(ran.stdout.text)),
+        ("stderr", json!(ran.stderr.text)),
+    ];
+    let mut told: Map<String, Value> =
+        told.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    if !reached.is_empty() {
+        told.insert("limits".to_owned(), json!(reached));
     }
     told
 }
