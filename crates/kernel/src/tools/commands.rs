@@ -7,7 +7,8 @@
 use std::io;
 use std::sync::Arc;
 
-use fluffy_base::{Json, ProjectPath, Span};
+use fluffy_base::{Excerpt, Json, ProjectPath, Span};
+use fluffy_ledger::EventType;
 use fluffy_sandbox::End;
 use serde_json::{Map, Value, json};
 
@@ -16,12 +17,23 @@ use super::arguments::{self, text};
 use crate::files::{Found, View};
 use crate::session::{Desk, failed};
 use crate::workshop::{
-    CommandLine, CommandRun, Current, Originals, Produced, Sight, Taken, Taking,
+    CommandLine, CommandRun, CommandScript, Current, Originals, Produced, ProgramCall, Sight,
+    Taken, Taking, parse_line,
 };
-use crate::{Clerk, May, Tool, ToolError, ToolSpec};
+use crate::{CalledPrograms, Clerk, May, Note, Tool, ToolError, ToolSpec};
 
 /// How many files an answer names.
 const NAMED: usize = 20;
+
+/// Shells whose `-c` is read as a command line; the shell itself is not run.
+const READ_AS_LINES: [&str; 7] =
+    ["bash", "sh", "dash", "/bin/bash", "/bin/sh", "/usr/bin/bash", "/usr/bin/sh"];
+
+/// How a shell is told that a command line follows.
+const FLAGS_OF_LINES: [&str; 3] = ["-c", "-lc", "-cl"];
+
+/// How much of one argument is repeated where programs are listed.
+const QUOTED: usize = 200;
 
 /// Folders that package managers fill.
 const INSTALLED: [&str; 4] = [".tox", ".venv", "node_modules", "venv"];
@@ -43,7 +55,11 @@ pub(crate) struct RunCommand(pub(crate) Arc<Desk>);
 impl Tool for RunCommand {
     fn spec(&self) -> ToolSpec {
         let properties = json!({
-            "command": { "type": "string" },
+            "command": {
+                "type": "string",
+                "description": "a program, or a whole command line: words, quotes, pipes, &&, ||, ;, \
+                                redirections to files of the project, NAME=value, cd FOLDER && …",
+            },
             "args": { "type": "array", "items": { "type": "string" } },
             "cwd": { "type": "string" },
             "timeout_ms": { "type": "integer", "minimum": 1 },
@@ -52,13 +68,30 @@ impl Tool for RunCommand {
                 "description": "patch: files stay as they are, `/output/*.patch` is applied",
             },
         });
-        let summary = "Runs a program in a sandbox without network; no shells";
+        let summary = "Runs a program, or programs joined as in a command line, in a sandbox without network; no shell";
         arguments::acting("shell.run", summary, properties, &["command"])
     }
 
+    fn programs(&self, params: &Json) -> Result<Option<CalledPrograms>, String> {
+        let Some(line) = line_text(params) else { return Ok(None) };
+        let script = self.0.script(line, params).map_err(|error| error.0)?;
+        let folders = script.cwd.clone().into_iter().collect();
+        let commands = script.programs().map(ProgramCall::words).collect();
+        // What is refused for its words is refused before anybody is asked.
+        CommandLine::from_script(script, None).map_err(|error| failed(&error).0)?;
+        Ok(Some(CalledPrograms { commands, folders }))
+    }
+
+    fn notes(&self, params: &Json) -> Vec<String> {
+        let programs = self.programs(params).ok().flatten();
+        let commands = programs.map(|programs| programs.commands).unwrap_or_default();
+        commands.iter().map(|words| format!("runs {}", quoted(words))).collect()
+    }
+
     fn run(&self, params: &Json, clerk: &dyn Clerk) -> Result<Value, ToolError> {
-        let line = command_line(params)?;
         let desk = &*self.0;
+        let line = desk.command_line(params)?;
+        desk.record_programs(clerk, &line)?;
         let (view, layer) = {
             let inside = desk.look();
             (inside.staging.view(), inside.staging.layer())
@@ -196,14 +229,88 @@ fn at_or_below(view: &View, path: &ProjectPath) -> Vec<ProjectPath> {
     }
 }
 
-fn command_line(params: &Json) -> Result<CommandLine, ToolError> {
+impl Desk {
+    /// What a call runs: a program with its arguments, or the programs of a command line.
+    fn command_line(&self, params: &Json) -> Result<CommandLine, ToolError> {
+        let timeout = params.value().get("timeout_ms").and_then(Value::as_u64).map(Span::from_ms);
+        let line = match line_text(params) {
+            Some(line) => CommandLine::from_script(self.script(line, params)?, timeout),
+            None => {
+                let cwd = arguments::directory_named(params, "cwd")?;
+                CommandLine::new(text(params, "command")?, &args(params), cwd, timeout)
+            }
+        };
+        let line = line.map_err(|error| failed(&error))?;
+        for path in line.script().into_iter().flat_map(CommandScript::written) {
+            if self.may("fs.write", path) == May::No {
+                let text =
+                    format!("the policy does not let `{path}` be written, so nothing was run");
+                return Err(ToolError(text));
+            }
+        }
+        Ok(line)
+    }
+
+    fn script(&self, line: &str, params: &Json) -> Result<CommandScript, ToolError> {
+        let cwd = arguments::directory_named(params, "cwd")?;
+        let script = parse_line(line, cwd.as_ref(), self.workshop.project());
+        script.map_err(|error| failed(&error))
+    }
+
+    /// Records every program of a command line before the first one starts.
+    fn record_programs(&self, clerk: &dyn Clerk, line: &CommandLine) -> Result<(), ToolError> {
+        let programs = line.script().into_iter().flat_map(CommandScript::programs);
+        for (number, program) in programs.enumerate() {
+            let words = program.words();
+            clerk.record(Note {
+                event: EventType::CommandProgram,
+                intent: format!("a command line starts {}", quoted(&words)),
+                request_id: Some(clerk.request_id().to_owned()),
+                workflow_state: None,
+                metadata: vec![
+                    ("number", (number + 1).to_string()),
+                    ("words", json!(words).to_string()),
+                ],
+                content: None,
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// The command line of a call, if it is one: all of `command`, or what a shell would be given.
+fn line_text(params: &Json) -> Option<&str> {
+    let command = params.value().get("command")?.as_str()?;
+    match (command, args(params).len()) {
+        (line, 0) if line.contains(is_of_lines) => Some(line),
+        (shell, 2) if READ_AS_LINES.contains(&shell) => {
+            let mut args = params.value().get("args")?.as_array()?.iter();
+            let flag = args.next()?.as_str()?;
+            FLAGS_OF_LINES.contains(&flag).then(|| args.next()?.as_str()).flatten()
+        }
+        _program => None,
+    }
+}
+
+/// Whether a character does not stand in the name of a program, but in a command line.
+fn is_of_lines(character: char) -> bool {
+    character.is_whitespace() || "|&;<>$`\"'\\*?()!".contains(character)
+}
+
+fn args(params: &Json) -> Vec<String> {
     let args = params.value().get("args").and_then(Value::as_array);
-    let args = args.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
-    let args: Vec<String> = args.collect();
-    let cwd = arguments::directory_named(params, "cwd")?;
-    let timeout = params.value().get("timeout_ms").and_then(Value::as_u64).map(Span::from_ms);
-    let line = CommandLine::new(text(params, "command")?, &args, cwd, timeout);
-    line.map_err(|error| failed(&error))
+    args.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// A program with its arguments, as a person reads them.
+fn quoted(words: &[String]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
+    let word = |word: &String| match word.chars().all(plain) && !word.is_empty() {
+        true => word.clone(),
+        false => format!("'{}'", Excerpt::new(word, QUOTED)),
+    };
+    let words: Vec<String> = words.iter().map(word).collect();
+    format!("`{}`", words.join(" "))
 }
 
 fn answer(ran: &CommandRun) -> Map<String, Value> {

@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use fluffy_base::{Excerpt, ProjectPath, Span};
 use fluffy_sandbox::harvest::HarvestLimits;
-use fluffy_sandbox::{End, Job, Limit, Limits, Store, Template, Watcher};
+use fluffy_sandbox::{End, Input, Job, Limit, Limits, Store, Template, Watcher};
 
 use super::printed::{Printed, printed};
 use super::produce::{ProduceError, Taken, Taking, produce};
+use super::script::{CommandScript, LineError, PipelineOrder, ScriptWord};
 use super::sight::{ENVIRONMENT, Sight, SightError};
 use super::{Order, Ran, Workshop, WorkshopError};
 
@@ -86,6 +87,8 @@ pub struct CommandLine {
     args: Vec<String>,
     cwd: Option<ProjectPath>,
     timeout: Option<Span>,
+    /// The programs, where there are several, or one with more than its words.
+    script: Option<CommandScript>,
 }
 
 /// What became of a command.
@@ -124,6 +127,14 @@ pub enum CommandError {
     /// It is too long.
     #[error("the command has more than {MAX_ARGS} arguments or {MAX_BYTES} bytes")]
     Long,
+    /// A command line is not understood, or asks for what only a shell can do.
+    #[error(transparent)]
+    Line(#[from] LineError),
+    /// Which program would run is known only when files were looked for.
+    #[error(
+        "`{0}` starts the program among its arguments, which cannot be a pattern of files: name the files"
+    )]
+    WrappedPattern(String),
     /// There is no such directory.
     #[error("the directory `{0}` does not exist")]
     Directory(ProjectPath),
@@ -174,7 +185,29 @@ impl CommandLine {
         if let Some(shell) = shell(program, args) {
             return Err(CommandError::Shell(Excerpt::new(shell, 80).to_string()));
         }
-        Ok(Self { program: program.to_owned(), args: args.to_vec(), cwd, timeout })
+        Ok(Self { program: program.to_owned(), args: args.to_vec(), cwd, timeout, script: None })
+    }
+
+    /// Checks the programs of a command line, each like a command of its own.
+    pub fn from_script(script: CommandScript, timeout: Option<Span>) -> Result<Self, CommandError> {
+        if let Some((program, args)) = script.plain() {
+            return Self::new(program, &args, script.cwd.clone(), timeout);
+        }
+        for call in script.programs() {
+            let args: Vec<String> = call.args.iter().map(ScriptWord::shown).collect();
+            Self::new(&call.program, &args, None, None)?;
+            let has_pattern = call.args.iter().any(|word| matches!(word, ScriptWord::Files(_)));
+            if has_pattern && WRAPPERS.contains(&name(&call.program).as_str()) {
+                return Err(CommandError::WrappedPattern(call.program.clone()));
+            }
+        }
+        let (program, args, cwd) = ("pipeline-host".to_owned(), Vec::new(), script.cwd.clone());
+        Ok(Self { program, args, cwd, timeout, script: Some(script) })
+    }
+
+    /// The programs of a command line; none where it is one program with its arguments.
+    pub fn script(&self) -> Option<&CommandScript> {
+        self.script.as_ref()
     }
 }
 
@@ -227,7 +260,7 @@ impl Workshop {
 
     /// The job of a command that keeps nothing yet.
     pub(super) fn order<'a>(
-        &self,
+        &'a self,
         sight: &Sight<'_>,
         line: &CommandLine,
         layers: &'a [PathBuf],
@@ -238,11 +271,21 @@ impl Workshop {
         {
             return Err(CommandError::Directory(cwd.clone()));
         }
-        let mut job = Job::new(&line.program).args(&line.args);
+        let (mut job, shown) = match &line.script {
+            None => (Job::new(&line.program).args(&line.args), &[][..]),
+            Some(script) => {
+                let order =
+                    PipelineOrder { root: self.project().to_owned(), script: script.clone() };
+                let order = serde_json::to_vec(&order).map_err(|_| LineError::Unreadable)?;
+                let mut job = Job::new(self.program()).args(["pipeline-host"]);
+                job.stdin = Input::Bytes(order);
+                (job, std::slice::from_ref(&self.options.program))
+            }
+        };
         job.env = ENVIRONMENT.map(|(name, value)| (name.into(), value.into())).into();
         job.cwd = line.cwd.as_ref().map(|cwd| self.project().join(cwd.as_str()));
         let limits = Limits { duration: line.timeout, ..Template::CodeExecutor.limits() };
-        Ok(Order { layers, store: None, shown: &[], limits: Some(limits), job, watcher })
+        Ok(Order { layers, store: None, shown, limits: Some(limits), job, watcher })
     }
 
     /// Whether a directory is there to start in; what hides it is for the sandbox to say.

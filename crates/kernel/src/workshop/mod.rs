@@ -11,6 +11,7 @@ mod patches;
 mod printed;
 mod produce;
 mod replace;
+mod script;
 mod sight;
 mod standby;
 mod testing;
@@ -34,6 +35,9 @@ pub(crate) use self::layer::Layer;
 pub use self::patches::{Current, Originals};
 pub use self::printed::Printed;
 pub use self::produce::{NotTaken, ProduceError, Taken, Taking};
+pub use self::script::{
+    CommandScript, LineError, MAX_LINE_BYTES, ProgramCall, ScriptStep, parse_line, pipeline_host,
+};
 pub use self::sight::{Sight, SightError};
 use self::standby::Standby;
 pub use self::testing::{Measured, SuiteRun, TestPlan, TestSummary, Tested, TestsError};

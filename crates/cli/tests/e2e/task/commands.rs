@@ -146,3 +146,122 @@ mod review {
         assert!(reason(1).contains("it is no text"), "{}", reason(1));
     }
 }
+
+mod lines {
+    use super::*;
+
+    fn line(text: &str) -> Value {
+        call("shell.run", json!({ "command": text }))
+    }
+
+    /// The answers to these lines, where code may be written.
+    fn answers(lab: &Lab, options: &[&str], lines: &[Value]) -> (Run, Vec<Value>) {
+        let run = lab.run(options, &turns_with(lab, lines));
+        run.assert_done();
+        let contents = lab.contents(&run, "shell.run");
+        assert_eq!(contents.len(), lines.len(), "{}", run.told());
+        (run, contents)
+    }
+
+    #[test]
+    fn run_as_bash_would() {
+        let lab = Lab::new(Language::Python);
+        let bash = |args: [&str; 2]| call("shell.run", json!({"command": "bash", "args": args}));
+        let lines = [
+            line("printf 'b\\na\\n' | sort > sorted.txt && cat sorted.txt; false || echo after"),
+            bash(["-lc", "mkdir -p d && cd d; pwd"]),
+            line("cd sub && echo no"),
+            line(
+                "A='x y'; B=1 python3 -c 'import os, sys; print(os.environ[\"B\"], sys.argv[1:])' \"$A\" *.txt",
+            ),
+            line("no-such-program | cat; ! true"),
+            line("no-such-program && echo no"),
+            line("yes | head -n 2; cat <<'E' >> sorted.txt\nc $HOME\nE"),
+            line("cat < sorted.txt 2>&1 | tail -n 1; sh_is=not; exit_is=not; false"),
+        ];
+        let (_run, told) = answers(&lab, &[], &lines);
+        let out = |at: usize| told[at]["stdout"].as_str().unwrap_or_default().to_owned();
+        assert_eq!(
+            (out(0).as_str(), &told[0]["code"]),
+            ("a\nb\nafter\n", &json!(0)),
+            "{}",
+            told[0]
+        );
+        assert_eq!(told[0]["changed"], json!(["sorted.txt"]));
+        assert!(told[1]["reason"].to_string().contains("`cd`"), "{}", told[1]);
+        assert!(told[2]["reason"].to_string().contains("`sub` does not exist"), "{}", told[2]);
+        assert_eq!(out(3), "1 ['x y', './sorted.txt']\n", "{}", told[3]);
+        assert_eq!(told[4]["code"], 1, "{}", told[4]);
+        assert_eq!(told[5]["code"], 127, "{}", told[5]);
+        let missing = "fluffy: `no-such-program`: command not found\n";
+        assert_eq!(told[5]["stderr"], missing, "{}", told[5]);
+        assert_eq!(out(6), "y\ny\n", "{}", told[6]);
+        assert!(told[7]["reason"].to_string().contains("setting a variable"), "{}", told[7]);
+        assert_eq!(lab.user.read("sorted.txt"), "a\nb\nc $HOME\n");
+    }
+
+    #[test]
+    fn every_program_is_judged_and_recorded() {
+        let lab = Lab::new(Language::Python);
+        let rules = "  - { name: no-rm, match: { syscall: shell.run, command: [rm] }, action: deny, reason: rm is not run }
+  - { name: see-echo, match: { syscall: shell.run, command: [echo] }, action: require_review, reason: see echo }
+  - { name: see-date, match: { syscall: shell.run, command: [date] }, action: require_review, reason: see date }
+";
+        let shipped = include_str!("../../../../policy/src/default_policy.yaml");
+        let policy = shipped.replacen("capabilities:\n", &format!("capabilities:\n{rules}"), 1);
+        lab.user.write(".fluffy/policy.yaml", &policy);
+        let lines = [
+            line("touch made.txt && rm -f made.txt"),
+            line("R=rm; touch made.txt; $R -f made.txt"),
+            line("echo a | cat && date > /dev/null"),
+            line("true && cat sums.py | head -n 1"),
+        ];
+        let (run, told) = answers(&lab, &["--yes"], &lines);
+        for denied in &told[..2] {
+            assert!(denied["reason"].to_string().contains("rm is not run"), "{denied}");
+        }
+        let reviews = run.all("review.requested");
+        let reasons = reviews[0]["reasons"].to_string();
+        assert!(reasons.contains("see echo") && reasons.contains("see date"), "{reasons}");
+        assert!(reasons.contains("runs `echo a`"), "{reasons}");
+        assert_eq!(told[2]["stdout"], "a\n", "{}", told[2]);
+        assert!(!lab.root().join("made.txt").exists());
+        let log = lab.user.run(&["audit", "log", "--json", "--event", "command_program"]).out;
+        for program in ["`echo a`", "`cat`", "`date`", "`true`", "`cat sums.py`", "`head -n 1`"] {
+            assert!(log.contains(&format!("a command line starts {program}")), "{program}: {log}");
+        }
+        assert!(!log.contains("touch") && !log.contains("`rm"), "{log}");
+    }
+
+    #[test]
+    fn lead_nowhere_else() {
+        let lab = Lab::new(Language::Python);
+        let lines = [
+            line("echo x > .git/hooks/pre-commit"),
+            line("echo x > .fluffy/policy.yaml"),
+            line("echo x > ../outside"),
+            line("X=sh; $X -c 'touch made.txt'"),
+            line("bash -c 'touch made.txt'"),
+            line("echo 'touch made.txt' | sh"),
+            line("env s? -c x"),
+            line("touch made.txt; echo $(id)"),
+            line(&"true | ".repeat(10_000)),
+        ];
+        let (_run, told) = answers(&lab, &["--yes"], &lines);
+        for (at, why) in [
+            (0, "the policy does not let"),
+            (1, "the policy does not let"),
+            (2, "a stream cannot lead to"),
+            (3, "is a shell"),
+            (4, "is a shell"),
+            (5, "is a shell"),
+            (6, "name the files"),
+            (7, "the output of a command"),
+            (8, "more than 16384 bytes"),
+        ] {
+            assert!(told[at]["reason"].to_string().contains(why), "{why}: {}", told[at]);
+        }
+        assert!(!lab.root().join("made.txt").exists());
+        assert!(!lab.root().join(".git/hooks/pre-commit").exists());
+    }
+}

@@ -102,7 +102,7 @@ fn no_command_touches_the_project_the_home_or_git() {
         say("", &[run_command("touch", &[".git/hooks/pre-commit"])]),
         say("", &[run_command("git", &["commit", "--allow-empty", "-m", "mine"])]),
         say("", &[run_command("rm", &["-rf", ".fluffy", "sums.py", ".git"])]),
-        say("", &[run_command("sh", &["-c", "touch made"])]),
+        say("", &[run_command("sh", &["-c", "for x in 1; do touch made; done"])]),
         say("Nothing.", &[]),
     ];
     let run = lab.run(&[], &turns);
