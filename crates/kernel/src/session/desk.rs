@@ -150,11 +150,17 @@ impl Desk {
     /// Tells the desk which kernel runs the tools. Until then nothing may be read or written.
     pub(crate) fn attach(&self, kernel: &Arc<Kernel>) {
         let _once = self.shared.kernel.set(Arc::downgrade(kernel));
+        self.workshop.record_network(&kernel.witness);
     }
 
     /// The kernel, while the session lasts.
     pub(super) fn kernel(&self) -> Option<Arc<Kernel>> {
         self.shared.kernel.get().and_then(Weak::upgrade)
+    }
+
+    /// The hosts that the policy in force lists.
+    pub(super) fn listed_hosts(&self) -> Option<Arc<[String]>> {
+        Some(Arc::clone(&self.kernel()?.policy.in_force().hosts))
     }
 
     /// What the rules say of a file; see [`Kernel::may`].

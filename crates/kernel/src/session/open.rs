@@ -9,6 +9,7 @@ use fluffy_workflow::{Access, Answer, Conventions, Event, Mode, Workflow};
 use serde_json::json;
 
 use super::archive::{ArchiveError, remove_archive, take_out};
+use super::command_hosts::CommandHostsRule;
 use super::desk::{Desk, Inside, Progress, Shared};
 use super::left_changes::LeftChanges;
 use super::restore::{RestoreError, StoredSession};
@@ -170,6 +171,11 @@ impl From<ToolError> for SessionError {
     }
 }
 
+/// The rules that look at where the work stands, and at what its policy lists.
+fn rules_of(desk: &Arc<Desk>) -> [Box<dyn fluffy_policy::Rule>; 2] {
+    [Box::new(WorkflowRule(Arc::clone(desk))), Box::new(CommandHostsRule(Arc::clone(desk)))]
+}
+
 impl Session {
     /// A session for a task, which is not begun yet.
     pub fn begin(
@@ -280,7 +286,7 @@ impl Session {
         let plugins = kernel.registry.third_party().map(str::to_owned);
         let skills: Arc<[String]> = skills.chain(plugins).collect();
         tools::register(&mut kernel.registry, &desk)?;
-        kernel.rules.push(Box::new(WorkflowRule(Arc::clone(&desk))));
+        kernel.rules.extend(rules_of(&desk));
         kernel.rules.push(Box::new(DependencyRule(Arc::clone(&unmet))));
         kernel.rules.push(Box::new(OfferedRule { skills: Arc::clone(&skills) }));
         kernel.rules.push(Box::new(MergeRule(Arc::clone(&proposal))));

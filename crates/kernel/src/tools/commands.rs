@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use super::Views as _;
 use super::arguments::{self, text};
 use crate::files::{Found, View};
-use crate::session::{Desk, failed};
+use crate::session::{Desk, failed, hosts_of};
 use crate::workshop::{
     CommandLine, CommandRun, CommandScript, Current, Originals, Produced, ProgramCall, Sight,
     Taken, Taking, parse_line,
@@ -63,12 +63,17 @@ impl Tool for RunCommand {
             "args": { "type": "array", "items": { "type": "string" } },
             "cwd": { "type": "string" },
             "timeout_ms": { "type": "integer", "minimum": 1 },
+            "hosts": {
+                "type": "array",
+                "items": { "type": "string" },
+                "description": "hosts to reach, such as `api.example.com`; others than the policy's are asked about",
+            },
             "output": {
                 "enum": ["files", "patch"],
                 "description": "patch: files stay as they are, `/output/*.patch` is applied",
             },
         });
-        let summary = "Runs a program, or programs joined as in a command line, in a sandbox without network; no shell";
+        let summary = "Runs a program, or programs joined as in a command line, in a sandbox, without network unless it asks for hosts; no shell";
         arguments::acting("shell.run", summary, properties, &["command"])
     }
 
@@ -99,8 +104,7 @@ impl Tool for RunCommand {
         let hidden = desk.hidden(&view)?;
         let (layers, scratch) = ([layer.path().to_owned()], desk.scratch());
         let sight = Sight { layers: &layers, hidden: &hidden, scratch: &scratch };
-        let patch = params.value().get("output").and_then(Value::as_str) == Some("patch");
-        let ran = if patch {
+        let ran = if is_for_patches(params) {
             let read = |path: &ProjectPath| original(desk, &view, path);
             let originals = Originals { blobs: &view.blobs, read: &read };
             desk.workshop.command_for_patches(&sight, &line, &originals, Arc::new(()))
@@ -241,6 +245,13 @@ impl Desk {
             }
         };
         let line = line.map_err(|error| failed(&error))?;
+        let hosts = hosts_of(params).map_err(ToolError)?;
+        if !hosts.is_empty() && is_for_patches(params) {
+            let text =
+                "a command that leaves patches reaches no hosts: leave `output` or `hosts` out";
+            return Err(ToolError(text.to_owned()));
+        }
+        let line = line.with_hosts(hosts);
         for path in line.script().into_iter().flat_map(CommandScript::written) {
             if self.may("fs.write", path) == May::No {
                 let text =
@@ -276,6 +287,10 @@ impl Desk {
         }
         Ok(())
     }
+}
+
+fn is_for_patches(params: &Json) -> bool {
+    params.value().get("output").and_then(Value::as_str) == Some("patch")
 }
 
 /// The command line of a call, if it is one: all of `command`, or what a shell would be given.

@@ -8,13 +8,15 @@ use std::sync::Arc;
 
 use fluffy_base::{Excerpt, ProjectPath, Span};
 use fluffy_sandbox::harvest::HarvestLimits;
-use fluffy_sandbox::{End, Input, Job, Limit, Limits, Store, Template, Watcher};
+use fluffy_sandbox::proxy::{AllowError, AllowList};
+use fluffy_sandbox::{End, Input, Job, Limit, Limits, Network, Store, Template, Watcher};
 
 use super::printed::{Printed, printed};
 use super::produce::{ProduceError, Taken, Taking, produce};
 use super::script::{CommandScript, LineError, PipelineOrder, ScriptWord};
 use super::sight::{ENVIRONMENT, Sight, SightError};
-use super::{Order, Ran, Workshop, WorkshopError};
+use super::{Life, Order, Ran, Workshop, WorkshopError};
+use crate::witness::Traffic;
 
 /// The longest command, all its words together.
 const MAX_BYTES: usize = 128 << 10;
@@ -89,6 +91,8 @@ pub struct CommandLine {
     timeout: Option<Span>,
     /// The programs, where there are several, or one with more than its words.
     script: Option<CommandScript>,
+    /// The hosts that it reaches through the proxy.
+    hosts: Vec<String>,
 }
 
 /// What became of a command.
@@ -135,6 +139,9 @@ pub enum CommandError {
         "`{0}` starts the program among its arguments, which cannot be a pattern of files: name the files"
     )]
     WrappedPattern(String),
+    /// It cannot reach one of its hosts.
+    #[error("the hosts of the command cannot be allowed")]
+    Hosts(#[from] AllowError),
     /// There is no such directory.
     #[error("the directory `{0}` does not exist")]
     Directory(ProjectPath),
@@ -185,7 +192,14 @@ impl CommandLine {
         if let Some(shell) = shell(program, args) {
             return Err(CommandError::Shell(Excerpt::new(shell, 80).to_string()));
         }
-        Ok(Self { program: program.to_owned(), args: args.to_vec(), cwd, timeout, script: None })
+        Ok(Self {
+            program: program.to_owned(),
+            args: args.to_vec(),
+            cwd,
+            timeout,
+            script: None,
+            hosts: Vec::new(),
+        })
     }
 
     /// Checks the programs of a command line, each like a command of its own.
@@ -202,7 +216,14 @@ impl CommandLine {
             }
         }
         let (program, args, cwd) = ("pipeline-host".to_owned(), Vec::new(), script.cwd.clone());
-        Ok(Self { program, args, cwd, timeout, script: Some(script) })
+        let (script, hosts) = (Some(script), Vec::new());
+        Ok(Self { program, args, cwd, timeout, script, hosts })
+    }
+
+    /// The same with hosts that it reaches through the proxy.
+    #[must_use]
+    pub fn with_hosts(self, hosts: Vec<String>) -> Self {
+        Self { hosts, ..self }
     }
 
     /// The programs of a command line; none where it is one program with its arguments.
@@ -251,11 +272,36 @@ impl Workshop {
     ) -> Result<CommandRun, CommandError> {
         let (_hidden, layers) = self.seen(sight)?;
         let order = self.order(sight, line, &layers, watcher)?;
-        let ran = self.run(Order { store: Some(Store::Disk), ..order })?;
+        let order = Order { store: Some(Store::Disk), ..order };
+        let ran = match line.hosts.is_empty() {
+            true => self.run(order)?,
+            false => self.run_with_hosts(order, &line.hosts)?,
+        };
         let skip = |path: &ProjectPath| is_built(path) || (taking.skip)(path);
         let taking = Taking { skip: &skip, ..*taking };
         let left = produce(ran.volume.as_ref(), &HarvestLimits::default(), &taking);
         Ok(CommandRun::of(ran, left))
+    }
+
+    /// Runs a job that reaches these hosts through the proxy; every request is recorded before it is answered.
+    fn run_with_hosts(&self, order: Order<'_>, hosts: &[String]) -> Result<Ran, CommandError> {
+        let witness = self.network.get().ok_or_else(|| {
+            WorkshopError::Untold("its requests to the network cannot be recorded".to_owned())
+        })?;
+        let allowed = Arc::new(AllowList::parse(hosts)?);
+        let runtime = &self.options.runtime;
+        let volume = order.store.map(|store| runtime.volume(store)).transpose();
+        let volume = volume.map_err(WorkshopError::from)?;
+        let config = self.config_of(Template::IntegrationTest, &order, volume.clone());
+        let config = config.and_then(|config| config.with_network(Network::Restricted(allowed)));
+        let config = config.map_err(WorkshopError::from)?;
+        let traffic = Arc::new(Traffic::new(Arc::clone(witness)));
+        let tell = |life: Life<'_>| self.tell(life);
+        let ran = self.carry_out_by(config, volume, order.job, &tell, |sandbox| {
+            traffic.is_of(sandbox);
+            sandbox.run(Arc::<Traffic>::clone(&traffic))
+        });
+        Ok(ran?)
     }
 
     /// The job of a command that keeps nothing yet.

@@ -41,8 +41,8 @@ pub use self::script::{
 pub use self::sight::{Sight, SightError};
 use self::standby::Standby;
 pub use self::testing::{Measured, SuiteRun, TestPlan, TestSummary, Tested, TestsError};
-use crate::Note;
 use crate::files::Stored;
+use crate::{Note, Witness};
 
 /// What a workshop is made of.
 #[derive(Clone)]
@@ -66,6 +66,8 @@ pub struct Workshop {
     closed: AtomicBool,
     reporter: OnceLock<Reporter>,
     lost: OnceLock<Lost>,
+    /// Who remembers what commands ask of the network.
+    network: OnceLock<Arc<Witness>>,
     /// The guest that stands ready for the next edit.
     standby: Standby,
 }
@@ -182,6 +184,7 @@ impl Workshop {
             closed: AtomicBool::new(false),
             reporter: OnceLock::new(),
             lost: OnceLock::new(),
+            network: OnceLock::new(),
             standby: Standby::default(),
         }
     }
@@ -339,6 +342,11 @@ impl Workshop {
         let _once = self.reporter.set(reporter);
     }
 
+    /// Has somebody remember what commands ask of the network. Without, none gets there.
+    pub(crate) fn record_network(&self, witness: &Arc<Witness>) {
+        let _once = self.network.set(Arc::clone(witness));
+    }
+
     fn tell(&self, life: Life<'_>) -> Result<(), String> {
         self.reporter.get().map_or(Ok(()), |reporter| reporter(life))
     }
@@ -354,7 +362,16 @@ impl Workshop {
     }
 
     fn config(&self, order: &Order<'_>, volume: Option<Volume>) -> Result<Config, ConfigError> {
-        let mut config = Config::of(Template::CodeExecutor);
+        self.config_of(Template::CodeExecutor, order, volume)
+    }
+
+    fn config_of(
+        &self,
+        template: Template,
+        order: &Order<'_>,
+        volume: Option<Volume>,
+    ) -> Result<Config, ConfigError> {
+        let mut config = Config::of(template);
         if let Some(limits) = order.limits {
             config = config.narrowed_to(limits);
         }

@@ -265,3 +265,72 @@ mod lines {
         assert!(!lab.root().join(".git/hooks/pre-commit").exists());
     }
 }
+
+mod hosts {
+    use super::*;
+
+    /// Asks the proxy for a tunnel to a host, and prints how the answer begins.
+    const ASK: &str = "import os, socket, sys
+proxy = os.environ.get('http_proxy')
+if not proxy: sys.exit('no network')
+host, port = proxy.removeprefix('http://').rstrip('/').split(':')
+s = socket.create_connection((host, int(port)))
+place = sys.argv[1]
+s.sendall(f'CONNECT {place} HTTP/1.1\\r\\nHost: {place}\\r\\n\\r\\n'.encode())
+print(s.recv(12).decode())";
+
+    fn ask(place: &str, hosts: &Value) -> Value {
+        let args = ["-c", &ASK.replace("\\\\", "\\"), place];
+        call("shell.run", json!({"command": "python3", "args": args, "hosts": hosts}))
+    }
+
+    fn lab() -> Lab {
+        let lab = Lab::new(Language::Python);
+        let shipped = include_str!("../../../../policy/src/default_policy.yaml");
+        let lines = shipped.lines().filter(|line| !line.starts_with("network_whitelist"));
+        let listed = lines.collect::<Vec<_>>().join("\n")
+            + "\nnetwork_whitelist: { api: [api.example.invalid] }\n";
+        lab.user.write(".fluffy/policy.yaml", &listed);
+        lab
+    }
+
+    #[test]
+    fn listed_are_reached_and_recorded() {
+        let lab = lab();
+        let listed = json!(["api.example.invalid"]);
+        let calls = [
+            ask("api.example.invalid:443", &listed),
+            ask("other.example.invalid:443", &listed),
+            ask("127.0.0.1:80", &listed),
+            call("shell.run", json!({"command": "python3", "args": ["-c", ASK, "x:1"]})),
+        ];
+        let run = lab.run(&["--no"], &turns_with(&lab, &calls));
+        run.assert_done();
+        let told = lab.contents(&run, "shell.run");
+        assert!(told[0]["stdout"].as_str().unwrap().contains("HTTP/1.1 5"), "{}", told[0]);
+        for refused in &told[1..3] {
+            assert_eq!(refused["stdout"], "HTTP/1.1 403\n", "{refused}");
+        }
+        assert!(told[3]["stderr"].to_string().contains("no network"), "{}", told[3]);
+        let log = lab.user.run(&["audit", "log", "--json", "--event", "network_request"]).out;
+        for host in ["api.example.invalid", "other.example.invalid", "127.0.0.1"] {
+            assert!(log.contains(host), "{host}: {log}");
+        }
+    }
+
+    #[test]
+    fn others_need_a_person_each_time() {
+        let lab = lab();
+        let other = json!(["other.example.invalid"]);
+        let turns = turns_with(&lab, &[ask("other.example.invalid:443", &other)]);
+        let run = lab.run(&["--yes"], &turns);
+        run.assert_done();
+        let told = lab.contents(&run, "shell.run");
+        let reason = told[0]["reason"].to_string();
+        assert!(reason.contains("`network_whitelist` does not list"), "{reason}");
+        let address = ask("127.0.0.1:80", &json!(["127.0.0.1"]));
+        let run = lab.run(&["--yes"], &turns_with(&lab, &[address]));
+        let told = lab.contents(&run, "shell.run");
+        assert!(told[0]["reason"].to_string().contains("addresses are not reached"), "{}", told[0]);
+    }
+}
