@@ -1,3 +1,5 @@
+//! Lines that are understood, lines that are refused, and lines that are meant to do harm.
+
 use std::path::Path;
 
 use proptest::prelude::*;
