@@ -93,6 +93,7 @@ impl Bench {
             test_coverage: None,
             git: GitOptions::default(),
             commits: CommitOptions::default(),
+            limits: fluffy_kernel::JobLimits::default(),
             observer: Arc::new(()),
         };
         let session = Session::begin(config, "a task", Mode::Strict, Access::Write).unwrap();

@@ -184,6 +184,7 @@ impl Scene<'_> {
                 author: settings.author(),
                 overrides: environment.git_identity.clone(),
             },
+            limits: settings.job_limits(),
             observer: Arc::clone(&self.observer),
         })
     }

@@ -127,8 +127,8 @@ pub use fluffy_policy::{Isolation, Shape};
 pub use fluffy_sandbox::proxy::{Upstream, UpstreamError};
 pub use fluffy_sandbox::{Captured, End, Limit, Limits, sandbox_init};
 pub use workshop::{
-    CommandError, CommandLine, CommandRun, CommandScript, Current, Edit, EditError, Like,
-    LineError, Lost, MAX_EDIT_BYTES, MAX_LINE_BYTES, Measured, NotTaken, Originals, Printed,
+    CommandError, CommandLine, CommandRun, CommandScript, Current, Edit, EditError, JobLimits,
+    Like, LineError, Lost, MAX_EDIT_BYTES, MAX_LINE_BYTES, Measured, NotTaken, Originals, Printed,
     ProduceError, Produced, ProgramCall, Ran, Refused, ScriptStep, Sight, SightError, SuiteRun,
     Taken, Taking, TestPlan, TestSummary, Tested, TestsError, Workshop, WorkshopError,
     WorkshopOptions, file_host, parse_line, pipeline_host,

@@ -23,7 +23,7 @@ use crate::git::{Git, GitOptions, HookPolicy, Identity, IdentityOverrides};
 use crate::merge::{MergeError, recover};
 use crate::staging::{Staging, StagingError};
 use crate::tools;
-use crate::workshop::{Workshop, WorkshopOptions};
+use crate::workshop::{JobLimits, Workshop, WorkshopOptions};
 use crate::{
     CallContext, Journal as _, Kernel, KernelConfig, KernelError, RegistryError, SessionStart,
     ToolError,
@@ -50,6 +50,8 @@ pub struct SessionConfig {
     pub git: GitOptions,
     /// How commits are made.
     pub commits: CommitOptions,
+    /// What the user's settings give commands and runs of tests.
+    pub limits: JobLimits,
     /// Who watches.
     pub observer: Arc<dyn Observer>,
 }
@@ -262,7 +264,7 @@ impl Session {
         let workflow = Workflow::new(Mode::Strict, access);
         let exemptions = kernel.policy.exemptions().clone();
         let clock = Arc::clone(&kernel.clock);
-        let workshop = Arc::new(Workshop::new(workshop));
+        let workshop = Arc::new(Workshop::new(workshop).with_limits(config.limits));
         let inside = Inside { workflow, staging, progress: Progress::default() };
         let desk = Arc::new(Desk {
             tree,

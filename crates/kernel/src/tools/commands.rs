@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use fluffy_base::{Excerpt, Json, ProjectPath, Span};
 use fluffy_ledger::EventType;
-use fluffy_sandbox::End;
+use fluffy_sandbox::{End, Limit};
 use serde_json::{Map, Value, json};
 
 use super::Views as _;
@@ -17,8 +17,8 @@ use super::arguments::{self, text};
 use crate::files::{Found, View};
 use crate::session::{Desk, failed, hosts_of};
 use crate::workshop::{
-    CommandLine, CommandRun, CommandScript, Current, Originals, Produced, ProgramCall, Sight,
-    Taken, Taking, parse_line,
+    CommandLine, CommandRun, CommandScript, Current, LimitedJob, Originals, Produced, ProgramCall,
+    Sight, Taken, Taking, parse_line, setting_hint,
 };
 use crate::{CalledPrograms, Clerk, May, Note, Tool, ToolError, ToolSpec};
 
@@ -118,12 +118,33 @@ impl Tool for RunCommand {
         let left = std::mem::replace(&mut ran.left, Ok(Taken::default()));
         let left = left.map_err(|error| failed(&error));
         let mut told = answer(&ran);
+        told.extend(desk.limit_hints(&line, &ran));
         told.extend(desk.take_or_tell(clerk, left));
         Ok(Value::Object(told))
     }
 }
 
 impl Desk {
+    /// What to do about limits that a command reached.
+    fn limit_hints(&self, line: &CommandLine, ran: &CommandRun) -> Option<(String, Value)> {
+        let limits = self.workshop.job_limits(LimitedJob::Command);
+        let own = line.timeout().filter(|own| limits.duration.is_none_or(|most| *own < most));
+        let ended = match ran.end {
+            End::Limit(limit) => Some(limit),
+            End::Exited(_) | End::Signalled(_) | End::Stopped => None,
+        };
+        let reached = ended.iter().chain(ran.reached.iter().filter(|it| Some(**it) != ended));
+        let hints = reached.filter_map(|limit| match (limit, own) {
+            (Limit::Duration, Some(own)) => {
+                let double = own.ms().saturating_mul(2);
+                Some(format!("the call's `timeout_ms` is {}; {double} is likely enough", own.ms()))
+            }
+            (limit, _) => setting_hint(LimitedJob::Command, *limit, &limits),
+        });
+        let hints: Vec<String> = hints.collect();
+        (!hints.is_empty()).then(|| ("limits_hint".to_owned(), json!(hints)))
+    }
+
     /// Takes what a command left; what the model is told of its files, and why they are not taken where they are not.
     fn take_or_tell(
         &self,

@@ -15,7 +15,7 @@ use super::printed::{Printed, printed};
 use super::produce::{ProduceError, Taken, Taking, produce};
 use super::script::{CommandScript, LineError, PipelineOrder, ScriptWord};
 use super::sight::{ENVIRONMENT, Sight, SightError};
-use super::{Life, Order, Ran, Workshop, WorkshopError};
+use super::{Life, LimitedJob, Order, Ran, Workshop, WorkshopError};
 use crate::witness::Traffic;
 
 /// The longest command, all its words together.
@@ -226,6 +226,11 @@ impl CommandLine {
         Self { hosts, ..self }
     }
 
+    /// How long it may take, where whoever asked for it said so.
+    pub fn timeout(&self) -> Option<Span> {
+        self.timeout
+    }
+
     /// The programs of a command line; none where it is one program with its arguments.
     pub fn script(&self) -> Option<&CommandScript> {
         self.script.as_ref()
@@ -330,8 +335,9 @@ impl Workshop {
         };
         job.env = ENVIRONMENT.map(|(name, value)| (name.into(), value.into())).into();
         job.cwd = line.cwd.as_ref().map(|cwd| self.project().join(cwd.as_str()));
-        let limits = Limits { duration: line.timeout, ..Template::CodeExecutor.limits() };
-        Ok(Order { layers, store: None, shown, limits: Some(limits), job, watcher })
+        let user_limits = self.user_limits(LimitedJob::Command);
+        let limits = Limits { duration: line.timeout, ..self.job_limits(LimitedJob::Command) };
+        Ok(Order { layers, store: None, shown, user_limits, limits: Some(limits), job, watcher })
     }
 
     /// Whether a directory is there to start in; what hides it is for the sandbox to say.

@@ -6,6 +6,7 @@
 mod command;
 mod edit;
 mod file_host;
+mod job_limits;
 mod layer;
 mod patches;
 mod printed;
@@ -25,12 +26,14 @@ use fluffy_base::{Excerpt, ProjectPath};
 use fluffy_ledger::EventType;
 use fluffy_sandbox::{
     Changes, Config, ConfigError, Job, Limits, MadeOf, Outcome, Runtime, RuntimeError, Sandbox,
-    Store, Template, Volume, Watcher, Workspace,
+    Store, Template, UserLimits, Volume, Watcher, Workspace,
 };
 
 pub use self::command::{CommandError, CommandLine, CommandRun};
 pub use self::edit::{Edit, EditError};
 pub use self::file_host::{Like, MAX_EDIT_BYTES, Refused, file_host};
+pub use self::job_limits::JobLimits;
+pub(crate) use self::job_limits::{LimitedJob, setting_hint};
 pub(crate) use self::layer::Layer;
 pub use self::patches::{Current, Originals};
 pub use self::printed::Printed;
@@ -68,6 +71,8 @@ pub struct Workshop {
     lost: OnceLock<Lost>,
     /// Who remembers what commands ask of the network.
     network: OnceLock<Arc<Witness>>,
+    /// What the user's settings give commands and tests.
+    limits: JobLimits,
     /// The guest that stands ready for the next edit.
     standby: Standby,
 }
@@ -121,6 +126,8 @@ pub(crate) struct Order<'a> {
     pub(crate) store: Option<Store>,
     /// More of the host that it sees.
     pub(crate) shown: &'a [PathBuf],
+    /// What the user's settings give it instead of what its template gives.
+    pub(crate) user_limits: Option<UserLimits>,
     /// No more than this.
     pub(crate) limits: Option<Limits>,
     /// The command.
@@ -185,6 +192,7 @@ impl Workshop {
             reporter: OnceLock::new(),
             lost: OnceLock::new(),
             network: OnceLock::new(),
+            limits: JobLimits::default(),
             standby: Standby::default(),
         }
     }
@@ -372,6 +380,9 @@ impl Workshop {
         volume: Option<Volume>,
     ) -> Result<Config, ConfigError> {
         let mut config = Config::of(template);
+        if let Some(user) = order.user_limits {
+            config = config.with_user_limits(user);
+        }
         if let Some(limits) = order.limits {
             config = config.narrowed_to(limits);
         }

@@ -334,3 +334,66 @@ print(s.recv(12).decode())";
         assert!(told[0]["reason"].to_string().contains("addresses are not reached"), "{}", told[0]);
     }
 }
+
+mod limits {
+    use super::*;
+
+    fn sleep(seconds: &str, more: Value) -> Value {
+        let mut call = call("shell.run", json!({"command": "sleep", "args": [seconds]}));
+        if let (Some(own), Value::Object(more)) = (call["arguments"].as_object_mut(), more) {
+            own.extend(more);
+        }
+        call
+    }
+
+    #[test]
+    fn of_the_user_hold_and_are_named() {
+        let lab = Lab::new(Language::Python);
+        let turns =
+            turns_with(&lab, &[sleep("20", json!({})), sleep("20", json!({"timeout_ms": 300}))]);
+        let mut command = lab.command(&[], &turns);
+        command.env("FLUFFY_LIMITS_COMMAND_TIME_SECONDS", "1");
+        let run = Run::of(crate::program::Answer::of(command.output().unwrap()));
+        run.assert_done();
+        let told = lab.contents(&run, "shell.run");
+        assert_eq!(told[0]["end"], "ended: the time limit was reached", "{}", told[0]);
+        let hint = told[0]["limits_hint"].to_string();
+        assert!(hint.contains("`limits.command.time_seconds` is 1; 2 is likely enough"), "{hint}");
+        let hint = told[1]["limits_hint"].to_string();
+        assert!(hint.contains("`timeout_ms` is 300; 600 is"), "{hint}");
+    }
+
+    #[test]
+    fn of_the_user_give_more_than_the_template() {
+        let lab = Lab::new(Language::Python);
+        let take = "x = bytearray(1300 << 20); x[::4096] = b'x' * len(x[::4096]); print('enough')";
+        let run_with = |memory: &str| {
+            let mut command = lab.command(&[], &turns_with(&lab, &[python(take)]));
+            command.env("FLUFFY_LIMITS_COMMAND_MEMORY_MIB", memory);
+            let run = Run::of(crate::program::Answer::of(command.output().unwrap()));
+            lab.contents(&run, "shell.run")[0].clone()
+        };
+        assert_eq!(run_with("2048")["stdout"], "enough\n");
+        let ended = run_with("1024");
+        assert_ne!(ended["stdout"], "enough\n");
+        let hint = ended["limits_hint"].to_string();
+        assert!(hint.contains("`limits.command.memory_mib` is 1024; 2048 is"), "{ended}");
+    }
+
+    #[test]
+    fn of_a_project_only_narrow() {
+        let lab = Lab::new(Language::Python);
+        lab.user.write(".fluffy/config.yaml", "limits:\n  command:\n    time_seconds: 1\n");
+        let run = lab.run(&[], &turns_with(&lab, &[sleep("20", json!({}))]));
+        let told = lab.contents(&run, "shell.run");
+        assert_eq!(told[0]["end"], "ended: the time limit was reached", "{}", told[0]);
+        lab.user.write(".fluffy/config.yaml", "limits:\n  command:\n    time_seconds: 80000\n");
+        let said = lab.user.run(&["config", "get", "limits.command.time_seconds"]);
+        assert!(
+            said.out.contains("300") && !said.out.contains("80000"),
+            "{} {}",
+            said.out,
+            said.err
+        );
+    }
+}

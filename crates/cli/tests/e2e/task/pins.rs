@@ -86,6 +86,7 @@ pub(super) fn config(lab: &Lab) -> SessionConfig {
         test_coverage: None,
         git: GitOptions::default(),
         commits: CommitOptions::default(),
+        limits: fluffy_kernel::JobLimits::default(),
         observer: Arc::new(()),
     }
 }

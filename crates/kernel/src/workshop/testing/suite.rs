@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fluffy_base::{ByteSize, ProjectPath, Span};
 use fluffy_sandbox::harvest::{Change, HarvestLimits, Kind, harvest};
-use fluffy_sandbox::{End, Job, Limits, Outcome, RuntimeError, Store, Template, Volume, Watcher};
+use fluffy_sandbox::{End, Job, Limits, Outcome, RuntimeError, Store, Volume, Watcher};
 use fluffy_workflow::{
     Coverage, Invocation, MAX_COVERAGE_BYTES, MAX_OUTPUT_BYTES, Report, ResultsError, Run, Runner,
     Suite, read,
@@ -16,7 +16,7 @@ use super::{Attempt, Failure, Measured, SuiteRun, TestPlan, TestsError};
 use crate::workshop::layer::{Layer, fresh};
 use crate::workshop::printed::tail;
 use crate::workshop::sight::{ENVIRONMENT, Sight, SightError};
-use crate::workshop::{Order, Ran, Workshop, WorkshopError};
+use crate::workshop::{LimitedJob, Order, Ran, Workshop, WorkshopError, setting_hint};
 
 /// How much of what a runner printed is told where it told nothing else.
 const TAIL_BYTES: usize = 1_200;
@@ -32,7 +32,7 @@ struct Trial<'a> {
     reports: ProjectPath,
     /// Where the runner finds the project.
     root: &'a str,
-    limit: Span,
+    limits: Limits,
     watcher: &'a Arc<dyn Watcher>,
 }
 
@@ -49,7 +49,8 @@ impl Workshop {
         let root = self.project().to_str().ok_or(TestsError::NotText)?;
         let reports = self.reports_name(sight);
         let at = format!("{root}/{reports}");
-        let trial = |call| Trial { suite, call, reports: reports.clone(), root, limit, watcher };
+        let limits = Limits { duration: Some(limit), ..self.job_limits(LimitedJob::Test) };
+        let trial = |call| Trial { suite, call, reports: reports.clone(), root, limits, watcher };
         let plain = match plan.pattern {
             Some(pattern) => suite.matching(pattern, &at).unwrap_or_else(|| suite.all(&at)),
             None => suite.all(&at),
@@ -85,7 +86,8 @@ impl Workshop {
             layers: &layers,
             store: Some(Store::Disk),
             shown: &[],
-            limits: Some(Limits { duration: Some(trial.limit), ..Template::CodeExecutor.limits() }),
+            user_limits: self.user_limits(LimitedJob::Test),
+            limits: Some(trial.limits),
             job: self.job(sight, trial),
             watcher: Arc::clone(trial.watcher),
         });
@@ -203,6 +205,11 @@ impl Trial<'_> {
         }
         match &outcome.end {
             End::Exited(_) => Failure(error.to_string()),
+            End::Limit(limit) => {
+                let hint = setting_hint(LimitedJob::Test, *limit, &self.limits);
+                let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+                Failure(format!("{error}: it {}{hint}", outcome.end))
+            }
             end => Failure(format!("{error}: it {end}")),
         }
     }
