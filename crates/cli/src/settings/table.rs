@@ -112,7 +112,7 @@ const fn limited(
 /// Seconds of one job, up to a day.
 const TIME: Kind = Kind::Count { from: 1, to: 86_400 };
 /// Mebibytes of one job.
-const MEMORY: Kind = Kind::Count { from: 64, to: 1_048_576 };
+const MEMORY: Kind = Kind::Count { from: 16, to: 1_048_576 };
 /// Processors of one job.
 const PROCESSORS: Kind = Kind::Count { from: 1, to: 1_024 };
 /// Processes of one job.

@@ -266,6 +266,9 @@ impl<'a> LineParser<'a> {
             };
             programs.push(self.program(simple)?);
         }
+        if programs.is_empty() {
+            return Err(LineError::NoProgram);
+        }
         Ok(ScriptStep { when, negated: pipeline.bang, programs })
     }
 
