@@ -95,6 +95,7 @@ impl Bench {
             new_repository: false,
             git: GitOptions::default(),
             commits: CommitOptions::default(),
+            limits: fluffy_kernel::JobLimits::default(),
             observer: Arc::new(()),
         };
         let session = Session::begin(config, "a task", Mode::Strict, Access::Write).unwrap();

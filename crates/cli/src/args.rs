@@ -107,6 +107,9 @@ pub(crate) enum Command {
     /// Change one file, for the kernel at the other end of the pipes
     #[command(hide = true)]
     FileHost,
+    /// Run the programs of a command line, for the kernel at the other end of the standard input
+    #[command(hide = true)]
+    PipelineHost,
     /// Judge requests by rule files, for the kernel at the other end of the pipes
     #[command(hide = true)]
     PolicyHost,

@@ -187,6 +187,7 @@ impl Scene<'_> {
                 author: settings.author(),
                 overrides: environment.git_identity.clone(),
             },
+            limits: settings.job_limits(),
             observer: Arc::clone(&self.observer),
         })
     }

@@ -71,6 +71,10 @@ fn main() -> ExitCode {
     if first.as_ref().is_some_and(|first| first == "file-host") {
         return ExitCode::from(commands::file_host::run());
     }
+    // Likewise: it runs the programs of a command line in their sandbox.
+    if first.as_ref().is_some_and(|first| first == "pipeline-host") {
+        return ExitCode::from(fluffy_kernel::pipeline_host(std::io::stdin().lock()));
+    }
     // Likewise: it knows nothing of this program but its name.
     if first.as_ref().is_some_and(|first| first == "boot") {
         return ExitCode::from(commands::boot::run());

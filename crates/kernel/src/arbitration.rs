@@ -194,8 +194,14 @@ mod tests {
         let arbiter = Arbiter::new(Arc::new(Permissive), BuiltIn::new([]), registry, Vec::new());
         let rules: Vec<Box<dyn Rule>> = vec![Box::new(Says(verdict))];
         let digest = fluffy_base::Digest::GENESIS;
-        let policy =
-            InForce { rules, capabilities: None, sanitiser: Arc::default(), digest, file: digest };
+        let policy = InForce {
+            rules,
+            capabilities: None,
+            sanitiser: Arc::default(),
+            digest,
+            file: digest,
+            hosts: Arc::default(),
+        };
         arbiter.judge(&policy, request, KernelState::Idle, &Circumstances::default()).1
     }
 

@@ -120,7 +120,7 @@ pub use staging::{
 };
 pub use start::SessionStart;
 pub use token_use::IssueError;
-pub use tool::{Effect, Failure, Tool, ToolError, ToolSpec};
+pub use tool::{CalledPrograms, Effect, Failure, Tool, ToolError, ToolSpec};
 pub use tools::{FsExists, FsList, FsRead, SearchGlob, SearchGrep, Views, reading_tools};
 pub use variant::{
     Ambiguity, DualChannel, EvidenceFirst, Permissive, Strict, Variant, variant_named,
@@ -131,8 +131,9 @@ pub use fluffy_policy::{Isolation, Shape};
 pub use fluffy_sandbox::proxy::{Upstream, UpstreamError};
 pub use fluffy_sandbox::{Captured, End, Limit, Limits, sandbox_init};
 pub use workshop::{
-    CommandError, CommandLine, CommandRun, Current, Edit, EditError, Like, Lost, MAX_EDIT_BYTES,
-    Measured, NotTaken, Originals, Printed, ProduceError, Produced, Ran, Refused, Sight,
-    SightError, SuiteRun, Taken, Taking, TestPlan, TestSummary, Tested, TestsError, Workshop,
-    WorkshopError, WorkshopOptions, file_host,
+    CommandError, CommandLine, CommandRun, CommandScript, Current, Edit, EditError, JobLimits,
+    Like, LineError, Lost, MAX_EDIT_BYTES, MAX_LINE_BYTES, Measured, NotTaken, Originals, Printed,
+    ProduceError, Produced, ProgramCall, Ran, Refused, ScriptStep, Sight, SightError, SuiteRun,
+    Taken, Taking, TestPlan, TestSummary, Tested, TestsError, Workshop, WorkshopError,
+    WorkshopOptions, file_host, parse_line, pipeline_host,
 };

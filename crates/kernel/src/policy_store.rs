@@ -43,6 +43,8 @@ pub(crate) struct InForce {
     pub(crate) digest: Digest,
     /// The digest of its file alone, without the extensions that it names.
     pub(crate) file: Digest,
+    /// The hosts of its `network_whitelist`.
+    pub(crate) hosts: Arc<[String]>,
 }
 
 impl InForce {
@@ -56,7 +58,8 @@ impl InForce {
         };
         let capabilities = policy.capabilities().cloned();
         let (sanitiser, file) = (Arc::clone(policy.sanitiser()), policy.digest());
-        Ok(Self { rules, capabilities, sanitiser, digest, file })
+        let hosts = policy.network().values().flatten().cloned().collect();
+        Ok(Self { rules, capabilities, sanitiser, digest, file, hosts })
     }
 }
 
@@ -77,7 +80,14 @@ impl PolicyStore {
         let mut in_force = self.in_force.write().unwrap_or_else(PoisonError::into_inner);
         let InForce { sanitiser, digest, file, .. } = &**in_force;
         let (sanitiser, digest, file) = (Arc::clone(sanitiser), *digest, *file);
-        let none = InForce { rules: Vec::new(), capabilities: None, sanitiser, digest, file };
+        let none = InForce {
+            rules: Vec::new(),
+            capabilities: None,
+            sanitiser,
+            digest,
+            file,
+            hosts: Arc::default(),
+        };
         let last = std::mem::replace(&mut *in_force, Arc::new(none));
         drop(in_force);
         drop(last);

@@ -105,6 +105,10 @@ impl Registered {
     /// What a call with these parameters acts on.
     pub(crate) fn subject(&self, params: &Json) -> Result<Subject, CallError> {
         let mut subject = self.spec.shape.subject(params)?;
+        if let Some(programs) = self.tool.programs(params).map_err(CallError::Command)? {
+            subject.pipeline = programs.commands;
+            subject.paths.extend(programs.folders);
+        }
         subject.paths.extend(self.confined_to.iter().flatten().cloned());
         Ok(subject)
     }

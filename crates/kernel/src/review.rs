@@ -11,11 +11,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::grants::Grant;
 use crate::narrate::bounded;
+use crate::session::COMMAND_HOSTS;
 
 /// The most of a person's words that is recorded and told, in characters.
 const MAX_WORDS: usize = 2000;
 /// Rules of the workflow that loosen it: a person's alone.
-const LOOSENING: [&str; 2] = ["workflow.mode", "workflow.container"];
+const LOOSENING: [&str; 3] = ["workflow.mode", "workflow.container", COMMAND_HOSTS];
 
 /// Someone who can be asked. Every implementation keeps these promises:
 ///

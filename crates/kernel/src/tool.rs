@@ -60,6 +60,15 @@ impl From<Failure> for ToolError {
     }
 }
 
+/// The programs that a call starts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CalledPrograms {
+    /// Each with its arguments.
+    pub commands: Vec<Vec<String>>,
+    /// Where they start, beside what the parameters name.
+    pub folders: Vec<ProjectPath>,
+}
+
 /// Something the kernel can run. Every implementation keeps these promises:
 ///
 /// 1. it acts on the parameters it is given and on nothing else the request says;
@@ -78,6 +87,12 @@ pub trait Tool: Send + Sync {
     /// The tags of whoever's tool it is, given by the kernel: rules may ask for them.
     fn tags(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    /// The programs of a call that starts several, each to be judged by itself, and the folders that they start in. `None` where the
+    /// parameters that the tool declares say it all; an error refuses the call.
+    fn programs(&self, _params: &Json) -> Result<Option<CalledPrograms>, String> {
+        Ok(None)
     }
 
     /// Runs it with parameters that its schema accepts.

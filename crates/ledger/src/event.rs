@@ -38,6 +38,8 @@ events! {
     PolicyUpdate = "policy_update", Security;
     /// The session's mode was changed.
     SessionModeChange = "session_mode_change", Security;
+    /// A program of a command line is about to be started.
+    CommandProgram = "command_program", Operation;
     /// A sandbox was made.
     SandboxCreated = "sandbox_created", Sandbox;
     /// A sandbox was taken away.

@@ -56,6 +56,9 @@ pub enum CallError {
         /// What it should be.
         expected: &'static str,
     },
+    /// A command line that cannot be run as it is.
+    #[error("the command cannot be run: {0}")]
+    Command(String),
     /// An argument that should be a path and is not even a text.
     #[error("argument `{argument}` must be a path, written as a text")]
     NotText {

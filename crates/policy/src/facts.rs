@@ -36,6 +36,9 @@ pub struct Subject {
     pub file_bytes: Option<u64>,
     /// The program it would start with its arguments, where they are all texts.
     pub command: Option<Vec<String>>,
+    /// The programs with their arguments, where it would start several of them. Each is judged as a command of its own, and what is
+    /// said of all is joined; `command` is not looked at then.
+    pub pipeline: Vec<Vec<String>>,
     /// Where it would run.
     pub isolation: Isolation,
     /// What running it can do to the world, if it is a skill or a plugin's tool.
@@ -73,6 +76,7 @@ static NO_SUBJECT: Subject = Subject {
     changes: false,
     file_bytes: None,
     command: None,
+    pipeline: Vec::new(),
     isolation: Isolation::Kernel,
     side_effect: None,
 };

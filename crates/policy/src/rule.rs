@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock};
 
 use fluffy_base::Excerpt;
 
-use crate::facts::Facts;
+use crate::facts::{Facts, Subject};
 use crate::verdict::{Layer, Reason, Reasons, Source, Verdict};
 
 /// How much of a stranger's text a reason repeats.
@@ -62,11 +62,27 @@ pub struct Decided {
     pub instead: Option<Arc<str>>,
 }
 
-/// Whether a request may proceed: every rule's opinion joined, and silence turned into denial.
+/// Whether a request may proceed: every rule's opinion joined, and silence turned into denial. Of a call that starts several programs
+/// each is judged as if it were the only one: one that is denied, or of which every rule is silent, denies the call.
+pub fn decide<'r>(rules: impl Iterator<Item = &'r dyn Rule> + Clone, facts: &Facts<'_>) -> Decided {
+    let mut programs = facts.subject.pipeline.iter();
+    let Some(first) = programs.next() else { return decide_one(rules, facts) };
+    let decide_program = |words: &Vec<String>| {
+        let subject =
+            Subject { command: Some(words.clone()), pipeline: Vec::new(), ..facts.subject.clone() };
+        decide_one(rules.clone(), &Facts { subject: &subject, ..*facts })
+    };
+    programs.fold(decide_program(first), |joined, words| {
+        let Decided { verdict, instead } = decide_program(words);
+        Decided { verdict: joined.verdict.join(verdict), instead: joined.instead.or(instead) }
+    })
+}
+
+/// The same for a call that starts one program at most.
 ///
 /// Rules in another language cost a trip to another process. They are asked last and only while
 /// nobody denies: a denial stays one whatever they would say.
-pub fn decide<'r>(rules: impl Iterator<Item = &'r dyn Rule> + Clone, facts: &Facts<'_>) -> Decided {
+fn decide_one<'r>(rules: impl Iterator<Item = &'r dyn Rule> + Clone, facts: &Facts<'_>) -> Decided {
     let heard = |rule: &&dyn Rule| !skipped_by_token(rule.layer(), facts);
     let late = |rule: &&dyn Rule| rule.layer() == Layer::Extension;
     let mut verdict = fold(rules.clone().filter(heard).filter(|rule| !late(rule)), facts);
@@ -351,5 +367,45 @@ mod tests {
                 .fold(Verdict::Pass, |verdict, opinion| verdict.join(opinion.verdict));
             prop_assert_eq!(joined, fold(each(&rules), &facts));
         }
+    }
+
+    /// Objects to one program, allows another, and has nothing to say of the rest.
+    struct OfPrograms;
+
+    impl Rule for OfPrograms {
+        fn name(&self) -> &str {
+            "programs"
+        }
+
+        fn layer(&self) -> Layer {
+            Layer::Yaml
+        }
+
+        fn judge(&self, facts: &Facts<'_>) -> Verdict {
+            let reason = |text: &str| Reason::new(self.layer(), self.name(), text);
+            match facts.subject.command.as_deref().and_then(<[String]>::first).map(|it| &**it) {
+                Some("ls") => Verdict::Allow(Source::new(self.layer(), self.name())),
+                Some("curl") => Verdict::review(reason("curl")),
+                Some("npm") => Verdict::review(reason("npm")),
+                Some("rm") => Verdict::deny(reason("rm")),
+                _other => Verdict::Pass,
+            }
+        }
+    }
+
+    #[test]
+    fn every_program_of_a_line_is_judged() {
+        let request = KernelRequest::call("r", "a", "i", "shell.run", Json::empty_object());
+        let verdict = |programs: &[&str]| {
+            let pipeline = programs.iter().map(|name| vec![(*name).to_owned()]).collect();
+            let subject = Subject { pipeline, ..Subject::default() };
+            let facts = Facts::new(&request, KernelState::Idle).about(&subject);
+            decide(std::iter::once(&OfPrograms as &dyn Rule), &facts).verdict
+        };
+        assert!(matches!(verdict(&["ls", "ls"]), Verdict::Allow(_)));
+        assert!(matches!(verdict(&["ls", "rm", "curl"]), Verdict::Deny(_)));
+        assert!(matches!(verdict(&["ls", "unknown"]), Verdict::Deny(_)), "silence is denial");
+        let Verdict::Review(reasons) = verdict(&["curl", "ls", "npm"]) else { panic!("a review") };
+        assert_eq!(reasons.iter().count(), 2, "{reasons}");
     }
 }

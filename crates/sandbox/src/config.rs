@@ -1,8 +1,9 @@
 //! What a sandbox is made of.
 //!
 //! **Invariant.** A configuration comes from a template, and every function here narrows it or shows it
-//! more of what the kernel chose to show: none gives it more memory, time or processes, another profile,
-//! or a network where the template has none. Once a sandbox is made of it, it is gone.
+//! more of what the kernel chose to show: none gives it another profile, or a network where the template
+//! has none. More memory, time or processes come from [`Config::with_user_limits`] alone: what it is given is
+//! the user's own setting, never a word of a model, a request or a project. Once a sandbox is made of it, it is gone.
 //!
 //! Fixed for all: a read-only root, no new privileges, no capabilities, a user that is not root.
 
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use fluffy_base::ProjectPath;
 
-use crate::limits::Limits;
+use crate::limits::{Limits, UserLimits};
 use crate::network::Network;
 use crate::profile::Profile;
 use crate::template::{Reach, Template};
@@ -98,6 +99,13 @@ impl Config {
             home: None,
             shown: Vec::new(),
         }
+    }
+
+    /// The same with the limits of the user's own settings, which may be wider than the template's.
+    #[must_use]
+    pub fn with_user_limits(mut self, user: UserLimits) -> Self {
+        self.limits = self.limits.with_user(user);
+        self
     }
 
     /// The same, with no more than this.

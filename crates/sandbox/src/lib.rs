@@ -1,6 +1,6 @@
 //! Runs a job in isolation and hands back what it left.
 //!
-//! A [`Config`] says what a sandbox is made of: it comes from a [`Template`] and can only be narrowed.
+//! A [`Config`] says what a sandbox is made of: it comes from a [`Template`] and can only be narrowed, but for limits that the user sets.
 //! A [`Job`] says what runs in it. A [`Runtime`] makes a [`Sandbox`] of the two, which runs once and is
 //! taken away with everything that it started. What it wrote lies in its [`Volume`], and [`harvest`]
 //! reads that as one reads a stranger's parcel.
@@ -28,7 +28,7 @@ pub use engine::{
     Fetch, Gate, GateOptions, ImageChoice, ImageName, UnknownEngine, contain,
 };
 pub use job::{Captured, End, Input, Job, Limit, Outcome, Output, Start, Stream, Usage, Watcher};
-pub use limits::Limits;
+pub use limits::{Limits, UserLimits};
 pub use native::l1;
 pub use native::seccomp::{Refused, refused};
 pub use native::{Guest, Native, NativeOptions, sandbox_entry, sandbox_init};

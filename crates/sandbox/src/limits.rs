@@ -25,7 +25,40 @@ pub struct Limits {
     pub open_files: u64,
 }
 
+/// What the user's own settings give a kind of job, instead of what its template gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UserLimits {
+    /// From start to end, pauses not counted.
+    pub time: Span,
+    /// Memory of all its processes together.
+    pub memory: ByteSize,
+    /// Processor time, in thousandths of one core.
+    pub cpu: u32,
+    /// Processes and threads at a time.
+    pub processes: u32,
+}
+
+impl UserLimits {
+    /// The same with no more than these limits give.
+    #[must_use]
+    pub fn within(self, most: Limits) -> Self {
+        Self {
+            time: most.duration.map_or(self.time, |duration| duration.min(self.time)),
+            memory: most.memory.min(self.memory),
+            cpu: most.cpu.min(self.cpu),
+            processes: most.processes.min(self.processes),
+        }
+    }
+}
+
 impl Limits {
+    /// The same with what the user's settings give instead.
+    #[must_use]
+    pub fn with_user(self, user: UserLimits) -> Self {
+        let UserLimits { time, memory, cpu, processes } = user;
+        Self { duration: Some(time), memory, cpu, processes, ..self }
+    }
+
     /// The smaller of the two in everything: nobody widens what a template gives.
     #[must_use]
     pub fn narrowed_to(self, other: Self) -> Self {

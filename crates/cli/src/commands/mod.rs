@@ -117,6 +117,7 @@ pub(crate) fn run(
         // Guests never come here: they were sent elsewhere before anything was read.
         Command::Boot
         | Command::FileHost
+        | Command::PipelineHost
         | Command::PolicyHost
         | Command::ProviderHost
         | Command::SandboxInit

@@ -18,10 +18,11 @@ mod value;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use fluffy_base::ProjectPath;
-use fluffy_kernel::{HookPolicy, Identity};
+use fluffy_base::{ByteSize, ProjectPath, Span};
+use fluffy_kernel::{HookPolicy, Identity, JobLimits};
 use fluffy_policy::Glob;
 use fluffy_policy::yaml::nearest;
+use fluffy_sandbox::{Template, UserLimits};
 use fluffy_workflow::Mode;
 
 pub(crate) use self::error::SettingError;
@@ -240,6 +241,25 @@ impl Settings {
             Some("run") | None => HookPolicy::Run,
             Some(_) => HookPolicy::Refuse,
         }
+    }
+
+    /// How much commands and runs of tests may use. Docker and Podman never get more than the template gives: what stands before them
+    /// holds every container against it.
+    pub(crate) fn job_limits(&self) -> JobLimits {
+        let native = self.text("sandbox.runtime") == Some("native");
+        let limits = |job: &str| {
+            let number = |name: &str| self.number(&format!("limits.{job}.{name}"));
+            let small = |name: &str| number(name).and_then(|value| u32::try_from(value).ok());
+            let user = UserLimits {
+                time: Span::from_ms(number("time_seconds")?.saturating_mul(1_000)),
+                memory: ByteSize::from_bytes(number("memory_mib")?.saturating_mul(1 << 20)),
+                cpu: small("processors")?.saturating_mul(1_000),
+                processes: small("processes")?,
+            };
+            let most = Template::CodeExecutor.limits();
+            Some(if native { user } else { user.within(most) })
+        };
+        JobLimits { command: limits("command"), test: limits("test") }
     }
 
     /// Whom commits are by, if not by whoever git says.

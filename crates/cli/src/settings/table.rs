@@ -94,6 +94,29 @@ const fn scheduled(
     }
 }
 
+/// A setting about how much one job may use: the user's is the most, a project may ask for less.
+const fn limited(
+    name: &'static str,
+    default: &'static str,
+    kind: Kind,
+    about: &'static str,
+) -> Setting {
+    Setting {
+        default: Some(default),
+        environment: true,
+        project: Meeting::NotLooserThanDefault,
+        ..own(name, kind, about)
+    }
+}
+
+/// Seconds of one job, up to a day.
+const TIME: Kind = Kind::Count { from: 1, to: 86_400 };
+/// Mebibytes of one job.
+const MEMORY: Kind = Kind::Count { from: 16, to: 1_048_576 };
+/// Processors of one job.
+const PROCESSORS: Kind = Kind::Count { from: 1, to: 1_024 };
+/// Processes of one job.
+const PROCESSES: Kind = Kind::Count { from: 4, to: 32_768 };
 /// How many sandboxes work at a time.
 const SEATS: Kind = Kind::Count { from: 1, to: 1_000 };
 /// A part of the memory.
@@ -278,6 +301,19 @@ pub(crate) const SETTINGS: &[Setting] = &[
         HUNDREDTHS,
         "hundredths of the memory from which on tests, commands and skills are ended",
     ),
+    limited(
+        "limits.test.time_seconds",
+        "300",
+        TIME,
+        "how long one suite of tests may run, in seconds",
+    ),
+    limited("limits.test.memory_mib", "1024", MEMORY, "the memory of a run of tests"),
+    limited("limits.test.processors", "1", PROCESSORS, "the processors of a run of tests"),
+    limited("limits.test.processes", "100", PROCESSES, "processes and threads of a run of tests"),
+    limited("limits.command.time_seconds", "300", TIME, "how long a command may run, in seconds"),
+    limited("limits.command.memory_mib", "1024", MEMORY, "the memory of a command"),
+    limited("limits.command.processors", "1", PROCESSORS, "the processors of a command"),
+    limited("limits.command.processes", "100", PROCESSES, "processes and threads of a command"),
     Setting {
         default: Some("http://localhost:8000/v1"),
         environment: true,

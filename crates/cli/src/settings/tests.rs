@@ -218,7 +218,7 @@ fn cli_4_a_project_may_lower_a_cap_and_never_raise_it_nor_pass_hooks_over() {
         .iter()
         .filter(|setting| setting.project == Meeting::NotLooserThanDefault)
         .collect();
-    assert_eq!(caps.len(), 4, "turns, tokens, cost and hooks");
+    assert_eq!(caps.len(), 12, "turns, tokens, cost, hooks and eight limits of jobs");
     for setting in caps {
         let [strict, middle, loose] = samples(setting);
         for (project, user, layer) in

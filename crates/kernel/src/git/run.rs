@@ -154,6 +154,7 @@ impl Git {
             layers: call.layers,
             store: call.store,
             shown: &call.shown,
+            user_limits: None,
             limits: Some(limits),
             job,
             watcher: Arc::new(()),

@@ -373,7 +373,13 @@ pub(super) fn result_summary(tool: &str, content: &Value) -> String {
             let counted = |name: &str| number(name).unwrap_or_default();
             format!("{} passed, {} failed", counted("passed"), counted("failed"))
         }
-        "shell.run" => text("end").unwrap_or_default().to_owned(),
+        "shell.run" => {
+            let end = text("end").unwrap_or_default();
+            match content.get("not_taken") {
+                Some(_) => format!("{end}; its files were not taken"),
+                None => end.to_owned(),
+            }
+        }
         "deps.install" => {
             number("packages").map_or_else(String::new, |count| format!("{count} packages"))
         }

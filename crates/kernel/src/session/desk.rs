@@ -17,6 +17,7 @@ use fluffy_workflow::{
 use super::advance::next_step;
 use super::budget::{Account, Measurement};
 use super::entry::{Entry, Merged};
+use super::left_changes::LeftChanges;
 use super::open::CommitOptions;
 use super::pins::Pin;
 use crate::dependencies::{Dependencies, InstalledEnvironment};
@@ -50,6 +51,8 @@ pub(crate) struct Desk {
     pub(crate) commits: CommitOptions,
     /// Whether the repository keeps files that must not be read, once that was asked.
     pub(crate) keeps_hidden: OnceLock<bool>,
+    /// Changes that a command left and that a person is being asked about.
+    pub(crate) left_changes: LeftChanges,
     /// What changes while the session goes on.
     pub(crate) shared: Shared,
 }
@@ -168,11 +171,17 @@ impl Desk {
     /// Tells the desk which kernel runs the tools. Until then nothing may be read or written.
     pub(crate) fn attach(&self, kernel: &Arc<Kernel>) {
         let _once = self.shared.kernel.set(Arc::downgrade(kernel));
+        self.workshop.record_network(&kernel.witness);
     }
 
     /// The kernel, while the session lasts.
-    fn kernel(&self) -> Option<Arc<Kernel>> {
+    pub(super) fn kernel(&self) -> Option<Arc<Kernel>> {
         self.shared.kernel.get().and_then(Weak::upgrade)
+    }
+
+    /// The hosts that the policy in force lists.
+    pub(super) fn listed_hosts(&self) -> Option<Arc<[String]>> {
+        Some(Arc::clone(&self.kernel()?.policy.in_force().hosts))
     }
 
     /// What the rules say of a file; see [`Kernel::may`].
@@ -235,6 +244,29 @@ impl Desk {
         produced: &[Produced],
     ) -> Result<Option<Step>, ToolError> {
         let changing = self.change();
+        let Some((step, changes)) = self.prepare_step(clerk, produced)? else { return Ok(None) };
+        changing.apply(clerk, Event::FilesChanged(changes), Some(step.clone()))?;
+        Ok(Some(step))
+    }
+
+    /// Says whether the state of the work would let this be taken, before a person is asked about it.
+    pub(crate) fn check_step(
+        &self,
+        clerk: &dyn Clerk,
+        produced: &[Produced],
+    ) -> Result<(), ToolError> {
+        let Some((_, changes)) = self.prepare_step(clerk, produced)? else { return Ok(()) };
+        let mut workflow = self.look().workflow.clone();
+        let tried = workflow.apply(Event::FilesChanged(changes)).map(drop);
+        tried.map_err(|error| ToolError(format!("{error}; {}", error.fix)))
+    }
+
+    /// What a job produced as one step, with what the workflow has to know of its files; nothing where nothing changes.
+    fn prepare_step(
+        &self,
+        clerk: &dyn Clerk,
+        produced: &[Produced],
+    ) -> Result<Option<(Step, Vec<Change>)>, ToolError> {
         let prepared = self.look().staging.prepare(clerk.request_id(), produced);
         let Some(step) = prepared.map_err(|error| failed(&error))? else { return Ok(None) };
         let view = self.view();
@@ -246,8 +278,7 @@ impl Desk {
         }
         let changes = step.changes.iter().map(|change| self.judged(&view, change));
         let changes: Vec<Change> = changes.collect::<Result<_, _>>()?;
-        changing.apply(clerk, Event::FilesChanged(changes), Some(step.clone()))?;
-        Ok(Some(step))
+        Ok(Some((step, changes)))
     }
 
     /// Takes the manifests and lock files that the kernel's own tool changed as one step.

@@ -9,7 +9,9 @@ use fluffy_workflow::{Access, Answer, Conventions, Event, Mode, Workflow};
 use serde_json::json;
 
 use super::archive::{ArchiveError, remove_archive, take_out};
+use super::command_hosts::CommandHostsRule;
 use super::desk::{Desk, Inside, Progress, Shared};
+use super::left_changes::LeftChanges;
 use super::restore::{RestoreError, StoredSession};
 use super::rules::{
     CoverageRule, DependencyRule, Expected, MergeRule, OfferedRule, Proposal, Unmet, WorkflowRule,
@@ -22,7 +24,7 @@ use crate::git::{Git, GitOptions, HookPolicy, Identity, IdentityOverrides};
 use crate::merge::{MergeError, recover};
 use crate::staging::{Staging, StagingError};
 use crate::tools;
-use crate::workshop::{Workshop, WorkshopOptions};
+use crate::workshop::{JobLimits, Workshop, WorkshopOptions};
 use crate::{
     CallContext, Journal as _, Kernel, KernelConfig, KernelError, RegistryError, SessionStart,
     ToolError,
@@ -53,6 +55,8 @@ pub struct SessionConfig {
     pub git: GitOptions,
     /// How commits are made.
     pub commits: CommitOptions,
+    /// What the user's settings give commands and runs of tests.
+    pub limits: JobLimits,
     /// Who watches.
     pub observer: Arc<dyn Observer>,
 }
@@ -183,6 +187,15 @@ impl From<ToolError> for SessionError {
     }
 }
 
+/// The rules that look at where the work stands, and at what its policy lists.
+fn rules_of(desk: &Arc<Desk>) -> [Box<dyn fluffy_policy::Rule>; 3] {
+    [
+        Box::new(WorkflowRule(Arc::clone(desk))),
+        Box::new(CommandHostsRule(Arc::clone(desk))),
+        Box::new(DependencyPolicyRule(Arc::clone(desk))),
+    ]
+}
+
 impl Session {
     /// A session for a task, which is not begun yet.
     pub fn begin(
@@ -270,7 +283,7 @@ impl Session {
         let exemptions = kernel.policy.exemptions().clone();
         let clock = Arc::clone(&kernel.clock);
         let dependencies = config.dependencies.map(|options| Dependencies::new(options, &kernel));
-        let workshop = Arc::new(Workshop::new(workshop));
+        let workshop = Arc::new(Workshop::new(workshop).with_limits(config.limits));
         let inside = Inside { workflow, staging, progress: Progress::default() };
         let desk = Arc::new(Desk {
             tree,
@@ -286,6 +299,7 @@ impl Session {
             new_repository: config.new_repository,
             commits: config.commits,
             keeps_hidden: OnceLock::new(),
+            left_changes: LeftChanges::default(),
             shared: Shared::new(inside),
         });
         let (proposal, expected) = (Arc::new(Proposal::default()), Arc::new(Expected::default()));
@@ -295,8 +309,7 @@ impl Session {
         let plugins = kernel.registry.third_party().map(str::to_owned);
         let skills: Arc<[String]> = skills.chain(plugins).collect();
         tools::register(&mut kernel.registry, &desk)?;
-        kernel.rules.push(Box::new(WorkflowRule(Arc::clone(&desk))));
-        kernel.rules.push(Box::new(DependencyPolicyRule(Arc::clone(&desk))));
+        kernel.rules.extend(rules_of(&desk));
         kernel.rules.push(Box::new(DependencyRule(Arc::clone(&unmet))));
         kernel.rules.push(Box::new(OfferedRule { skills: Arc::clone(&skills) }));
         kernel.rules.push(Box::new(MergeRule(Arc::clone(&proposal))));

@@ -76,7 +76,15 @@ impl Tool for ChangeFile {
         self.kind.spec()
     }
 
+    fn notes(&self, params: &Json) -> Vec<String> {
+        self.desk.left_changes.notes(params)
+    }
+
     fn run(&self, params: &Json, clerk: &dyn Clerk) -> Result<Value, ToolError> {
+        if let Some(left) = self.desk.left_changes.find(clerk.request_id(), params) {
+            // The session takes it with all else that the command left.
+            return Ok(json!({ "path": text(params, "path")?, "left_by": left.command }));
+        }
         let edit = self.kind.edit(params)?;
         let view = self.desk.view();
         let taking =

@@ -8,12 +8,15 @@ use std::sync::Arc;
 
 use fluffy_base::{Excerpt, ProjectPath, Span};
 use fluffy_sandbox::harvest::HarvestLimits;
-use fluffy_sandbox::{End, Job, Limit, Limits, Store, Template, Watcher};
+use fluffy_sandbox::proxy::{AllowError, AllowList};
+use fluffy_sandbox::{End, Input, Job, Limit, Limits, Network, Store, Template, Watcher};
 
 use super::printed::{Printed, printed};
 use super::produce::{ProduceError, Taken, Taking, produce};
+use super::script::{CommandScript, LineError, PipelineOrder, ScriptWord};
 use super::sight::{ENVIRONMENT, Sight, SightError};
-use super::{Order, Ran, Workshop, WorkshopError};
+use super::{Life, LimitedJob, Order, Ran, Workshop, WorkshopError};
+use crate::witness::Traffic;
 
 /// The longest command, all its words together.
 const MAX_BYTES: usize = 128 << 10;
@@ -86,6 +89,10 @@ pub struct CommandLine {
     args: Vec<String>,
     cwd: Option<ProjectPath>,
     timeout: Option<Span>,
+    /// The programs, where there are several, or one with more than its words.
+    script: Option<CommandScript>,
+    /// The hosts that it reaches through the proxy.
+    hosts: Vec<String>,
 }
 
 /// What became of a command.
@@ -124,6 +131,17 @@ pub enum CommandError {
     /// It is too long.
     #[error("the command has more than {MAX_ARGS} arguments or {MAX_BYTES} bytes")]
     Long,
+    /// A command line is not understood, or asks for what only a shell can do.
+    #[error(transparent)]
+    Line(#[from] LineError),
+    /// Which program would run is known only when files were looked for.
+    #[error(
+        "`{0}` starts the program among its arguments, which cannot be a pattern of files: name the files"
+    )]
+    WrappedPattern(String),
+    /// It cannot reach one of its hosts.
+    #[error("the hosts of the command cannot be allowed")]
+    Hosts(#[from] AllowError),
     /// There is no such directory.
     #[error("the directory `{0}` does not exist")]
     Directory(ProjectPath),
@@ -174,7 +192,48 @@ impl CommandLine {
         if let Some(shell) = shell(program, args) {
             return Err(CommandError::Shell(Excerpt::new(shell, 80).to_string()));
         }
-        Ok(Self { program: program.to_owned(), args: args.to_vec(), cwd, timeout })
+        Ok(Self {
+            program: program.to_owned(),
+            args: args.to_vec(),
+            cwd,
+            timeout,
+            script: None,
+            hosts: Vec::new(),
+        })
+    }
+
+    /// Checks the programs of a command line, each like a command of its own.
+    pub fn from_script(script: CommandScript, timeout: Option<Span>) -> Result<Self, CommandError> {
+        if let Some((program, args)) = script.plain() {
+            return Self::new(program, &args, script.cwd.clone(), timeout);
+        }
+        for call in script.programs() {
+            let args: Vec<String> = call.args.iter().map(ScriptWord::shown).collect();
+            Self::new(&call.program, &args, None, None)?;
+            let has_pattern = call.args.iter().any(|word| matches!(word, ScriptWord::Files(_)));
+            if has_pattern && WRAPPERS.contains(&name(&call.program).as_str()) {
+                return Err(CommandError::WrappedPattern(call.program.clone()));
+            }
+        }
+        let (program, args, cwd) = ("pipeline-host".to_owned(), Vec::new(), script.cwd.clone());
+        let (script, hosts) = (Some(script), Vec::new());
+        Ok(Self { program, args, cwd, timeout, script, hosts })
+    }
+
+    /// The same with hosts that it reaches through the proxy.
+    #[must_use]
+    pub fn with_hosts(self, hosts: Vec<String>) -> Self {
+        Self { hosts, ..self }
+    }
+
+    /// How long it may take, where whoever asked for it said so.
+    pub fn timeout(&self) -> Option<Span> {
+        self.timeout
+    }
+
+    /// The programs of a command line; none where it is one program with its arguments.
+    pub fn script(&self) -> Option<&CommandScript> {
+        self.script.as_ref()
     }
 }
 
@@ -218,16 +277,41 @@ impl Workshop {
     ) -> Result<CommandRun, CommandError> {
         let (_hidden, layers) = self.seen(sight)?;
         let order = self.order(sight, line, &layers, watcher)?;
-        let ran = self.run(Order { store: Some(Store::Disk), ..order })?;
+        let order = Order { store: Some(Store::Disk), ..order };
+        let ran = match line.hosts.is_empty() {
+            true => self.run(order)?,
+            false => self.run_with_hosts(order, &line.hosts)?,
+        };
         let skip = |path: &ProjectPath| is_built(path) || (taking.skip)(path);
         let taking = Taking { skip: &skip, ..*taking };
         let left = produce(ran.volume.as_ref(), &HarvestLimits::default(), &taking);
         Ok(CommandRun::of(ran, left))
     }
 
+    /// Runs a job that reaches these hosts through the proxy; every request is recorded before it is answered.
+    fn run_with_hosts(&self, order: Order<'_>, hosts: &[String]) -> Result<Ran, CommandError> {
+        let witness = self.network.get().ok_or_else(|| {
+            WorkshopError::Untold("its requests to the network cannot be recorded".to_owned())
+        })?;
+        let allowed = Arc::new(AllowList::parse(hosts)?);
+        let runtime = &self.options.runtime;
+        let volume = order.store.map(|store| runtime.volume(store)).transpose();
+        let volume = volume.map_err(WorkshopError::from)?;
+        let config = self.config_of(Template::IntegrationTest, &order, volume.clone());
+        let config = config.and_then(|config| config.with_network(Network::Restricted(allowed)));
+        let config = config.map_err(WorkshopError::from)?;
+        let traffic = Arc::new(Traffic::new(Arc::clone(witness)));
+        let tell = |life: Life<'_>| self.tell(life);
+        let ran = self.carry_out_by(config, volume, order.job, &tell, |sandbox| {
+            traffic.is_of(sandbox);
+            sandbox.run(Arc::<Traffic>::clone(&traffic))
+        });
+        Ok(ran?)
+    }
+
     /// The job of a command that keeps nothing yet.
     pub(super) fn order<'a>(
-        &self,
+        &'a self,
         sight: &Sight<'_>,
         line: &CommandLine,
         layers: &'a [PathBuf],
@@ -238,11 +322,22 @@ impl Workshop {
         {
             return Err(CommandError::Directory(cwd.clone()));
         }
-        let mut job = Job::new(&line.program).args(&line.args);
+        let (mut job, shown) = match &line.script {
+            None => (Job::new(&line.program).args(&line.args), &[][..]),
+            Some(script) => {
+                let order =
+                    PipelineOrder { root: self.project().to_owned(), script: script.clone() };
+                let order = serde_json::to_vec(&order).map_err(|_| LineError::Unreadable)?;
+                let mut job = Job::new(self.program()).args(["pipeline-host"]);
+                job.stdin = Input::Bytes(order);
+                (job, std::slice::from_ref(&self.options.program))
+            }
+        };
         job.env = ENVIRONMENT.map(|(name, value)| (name.into(), value.into())).into();
         job.cwd = line.cwd.as_ref().map(|cwd| self.project().join(cwd.as_str()));
-        let limits = Limits { duration: line.timeout, ..Template::CodeExecutor.limits() };
-        Ok(Order { layers, store: None, shown: &[], limits: Some(limits), job, watcher })
+        let user_limits = self.user_limits(LimitedJob::Command);
+        let limits = Limits { duration: line.timeout, ..self.job_limits(LimitedJob::Command) };
+        Ok(Order { layers, store: None, shown, user_limits, limits: Some(limits), job, watcher })
     }
 
     /// Whether a directory is there to start in; what hides it is for the sandbox to say.

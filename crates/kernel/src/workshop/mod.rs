@@ -7,11 +7,13 @@ mod command;
 mod edit;
 mod environments;
 mod file_host;
+mod job_limits;
 mod layer;
 mod patches;
 mod printed;
 mod produce;
 mod replace;
+mod script;
 mod sight;
 mod standby;
 mod testing;
@@ -25,22 +27,27 @@ use fluffy_base::{Excerpt, ProjectPath};
 use fluffy_ledger::EventType;
 use fluffy_sandbox::{
     Changes, Config, ConfigError, Job, Limits, MadeOf, Outcome, Runtime, RuntimeError, Sandbox,
-    Store, Template, Volume, Watcher, Workspace,
+    Store, Template, UserLimits, Volume, Watcher, Workspace,
 };
 
 pub use self::command::{CommandError, CommandLine, CommandRun};
 pub use self::edit::{Edit, EditError};
 pub(crate) use self::environments::Environments;
 pub use self::file_host::{Like, MAX_EDIT_BYTES, Refused, file_host};
+pub use self::job_limits::JobLimits;
+pub(crate) use self::job_limits::{LimitedJob, setting_hint};
 pub(crate) use self::layer::Layer;
 pub use self::patches::{Current, Originals};
 pub use self::printed::Printed;
 pub use self::produce::{NotTaken, ProduceError, Taken, Taking};
+pub use self::script::{
+    CommandScript, LineError, MAX_LINE_BYTES, ProgramCall, ScriptStep, parse_line, pipeline_host,
+};
 pub use self::sight::{Sight, SightError};
 use self::standby::Standby;
 pub use self::testing::{Measured, SuiteRun, TestPlan, TestSummary, Tested, TestsError};
-use crate::Note;
 use crate::files::Stored;
+use crate::{Note, Witness};
 
 /// What a workshop is made of.
 #[derive(Clone)]
@@ -64,6 +71,10 @@ pub struct Workshop {
     closed: AtomicBool,
     reporter: OnceLock<Reporter>,
     lost: OnceLock<Lost>,
+    /// Who remembers what commands ask of the network.
+    network: OnceLock<Arc<Witness>>,
+    /// What the user's settings give commands and tests.
+    limits: JobLimits,
     /// The guest that stands ready for the next edit.
     standby: Standby,
     /// What package managers installed for this session.
@@ -119,6 +130,8 @@ pub(crate) struct Order<'a> {
     pub(crate) store: Option<Store>,
     /// More of the host that it sees.
     pub(crate) shown: &'a [PathBuf],
+    /// What the user's settings give it instead of what its template gives.
+    pub(crate) user_limits: Option<UserLimits>,
     /// No more than this.
     pub(crate) limits: Option<Limits>,
     /// The command.
@@ -182,6 +195,8 @@ impl Workshop {
             closed: AtomicBool::new(false),
             reporter: OnceLock::new(),
             lost: OnceLock::new(),
+            network: OnceLock::new(),
+            limits: JobLimits::default(),
             standby: Standby::default(),
             environments: Environments::default(),
         }
@@ -346,6 +361,11 @@ impl Workshop {
         let _once = self.reporter.set(reporter);
     }
 
+    /// Has somebody remember what commands ask of the network. Without, none gets there.
+    pub(crate) fn record_network(&self, witness: &Arc<Witness>) {
+        let _once = self.network.set(Arc::clone(witness));
+    }
+
     fn tell(&self, life: Life<'_>) -> Result<(), String> {
         self.reporter.get().map_or(Ok(()), |reporter| reporter(life))
     }
@@ -361,7 +381,19 @@ impl Workshop {
     }
 
     fn config(&self, order: &Order<'_>, volume: Option<Volume>) -> Result<Config, ConfigError> {
-        let mut config = Config::of(Template::CodeExecutor);
+        self.config_of(Template::CodeExecutor, order, volume)
+    }
+
+    fn config_of(
+        &self,
+        template: Template,
+        order: &Order<'_>,
+        volume: Option<Volume>,
+    ) -> Result<Config, ConfigError> {
+        let mut config = Config::of(template);
+        if let Some(user) = order.user_limits {
+            config = config.with_user_limits(user);
+        }
         if let Some(limits) = order.limits {
             config = config.narrowed_to(limits);
         }

@@ -217,7 +217,8 @@ fn flo_5_a_model_can_neither_write_nor_ask_for_a_baseline() {
         assert!(!answers.is_empty(), "{}", run.told());
         assert!(answers.iter().all(|it| it["decision"] == "denied"), "{}", run.told());
     }
-    assert!(run.answers("shell.run").iter().all(|it| it["success"] == false), "{}", run.told());
+    let copied = lab.contents(&run, "shell.run");
+    assert!(copied.iter().all(|it| it["not_taken"]["reason"].is_string()), "{}", run.told());
     std::fs::remove_file(lab.root().join("low.json")).unwrap();
     let files = |snapshot: &BTreeMap<PathBuf, (Vec<u8>, i64, i64, u32)>| {
         let regular = snapshot.iter().filter(|(_, file)| file.3 & 0o170_000 == 0o100_000);

@@ -198,6 +198,15 @@ impl Lab {
         answers.map(|answer| format!("{} {}\n", answer.tool, answer.content)).collect()
     }
 
+    /// What the model was told by one tool, in order; calls of one turn in the order of their ids.
+    pub(crate) fn contents(&self, run: &Run, tool: &str) -> Vec<Value> {
+        let database = self.user.ledger_dir().join("ledger/0001.db");
+        let id = run.all("session.started")[0]["session_id"].as_str().unwrap();
+        let session = fluffy_kernel::StoredSession::read(&database, id).unwrap();
+        let answers = session.turns.iter().flat_map(|turn| turn.answers.values());
+        answers.filter(|answer| answer.tool == tool).map(|answer| answer.content.clone()).collect()
+    }
+
     /// Every file with its content and its time, but for git's own.
     pub(crate) fn snapshot(&self) -> BTreeMap<PathBuf, (Vec<u8>, i64, i64, u32)> {
         let mut found = BTreeMap::new();

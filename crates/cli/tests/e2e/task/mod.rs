@@ -3,6 +3,7 @@
 mod attacks;
 mod bad_input;
 mod cancel;
+mod commands;
 mod coverage;
 mod debug;
 mod exercise;

@@ -81,12 +81,11 @@ fn too_5_a_patch_fits_exactly_or_nothing_of_all_patches_is_taken() {
     ];
     let run = coding(&lab, &calls);
     run.assert_not_done(1);
-    let answers = run.answers("shell.run");
+    let answers = lab.contents(&run, "shell.run");
     assert_eq!(answers.len(), calls.len());
     for answer in answers {
-        assert_eq!(answer["success"], false, "{}", run.told());
-        let why = answer["error"].as_str().unwrap();
-        assert!(why.contains("nothing that it left is taken"), "{why}");
+        assert!(answer["not_taken"]["reason"].is_string(), "{answer}");
+        assert_eq!((&answer["code"], &answer["changed"]), (&json!(0), &Value::Null), "{answer}");
     }
     assert_eq!(lab.snapshot(), before);
     let staged = lab.user.run(&["session", "diff"]).out;
@@ -104,14 +103,14 @@ fn too_5_a_patch_passes_no_check_that_a_file_would_not() {
         (new_file(".fluffy/policy.yaml"), "the policy does not let"),
         (new_file(".fluffy/coverage-baseline.json"), "the policy does not let"),
         (new_file(".git/hooks/pre-commit"), "the policy does not let"),
-        (new_file(".github/workflows/more.yml"), "a person has to agree"),
+        (new_file(".github/workflows/more.yml"), "was not agreed to"),
         (new_file("../outside"), "names no file of the project"),
         (new_file("/etc/passwd"), "names no file of the project"),
     ] {
         let run = coding(&lab, &[leaving(&[("a.patch", &patch)])]);
-        let answer = run.answers("shell.run")[0].clone();
-        assert_eq!(answer["success"], false, "{why}: {}", run.told());
-        assert!(answer["error"].as_str().unwrap().contains(why), "{why}: {answer}");
+        let answer = &lab.contents(&run, "shell.run")[0];
+        let reason = answer["not_taken"]["reason"].as_str().unwrap();
+        assert!(reason.contains(why), "{why}: {reason}");
     }
 }
 
@@ -123,9 +122,9 @@ fn too_5_whether_a_patch_fits_tells_nothing_about_what_must_not_be_read() {
         |token: &str| format!("--- a/.env\n+++ b/.env\n@@ -1 +1 @@\n-TOKEN={token}\n+TOKEN=mine\n");
     let calls = ["hunter1", "hunter2"].map(|token| leaving(&[("a.patch", &guess(token))]));
     let run = coding(&lab, &calls);
-    let answers = run.answers("shell.run");
-    assert_eq!(answers[0]["error"], answers[1]["error"], "{}", run.told());
-    assert_eq!(answers[0]["success"], false);
+    let answers = lab.contents(&run, "shell.run");
+    assert_eq!(answers[0]["not_taken"], answers[1]["not_taken"], "{}", run.told());
+    assert!(answers[0]["not_taken"]["reason"].is_string(), "{}", run.told());
 }
 
 #[test]

@@ -88,6 +88,7 @@ pub(super) fn config(lab: &Lab) -> SessionConfig {
         new_repository: false,
         git: GitOptions::default(),
         commits: CommitOptions::default(),
+        limits: fluffy_kernel::JobLimits::default(),
         observer: Arc::new(()),
     }
 }

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use fluffy_base::{ProjectPath, Span};
-use fluffy_sandbox::{Template, Watcher};
+use fluffy_sandbox::Watcher;
 use fluffy_workflow::{
     Coverage, Extent, Outcome, Pattern, Report, RunError, Suite, TestCase, TestResult, TestRun,
 };
@@ -27,7 +27,7 @@ use self::identity::{Places, suite_id, test_id};
 use self::install::package_hint;
 pub use self::summary::{SuiteRun, TestSummary};
 use super::sight::{Sight, SightError};
-use super::{Workshop, WorkshopError};
+use super::{LimitedJob, Workshop, WorkshopError};
 
 /// The most suites that one run runs.
 const MAX_SUITES: usize = 64;
@@ -134,9 +134,10 @@ impl Workshop {
             _ => {}
         }
         let (places, mut findings) = (Places::new(plan.files), Findings::default());
-        let mut left = ALL_SUITES;
+        let longest = self.job_limits(LimitedJob::Test).duration.unwrap_or(ALL_SUITES);
+        let mut left = ALL_SUITES.max(longest);
         for suite in plan.suites {
-            let limit = template_limit().min(plan.timeout.unwrap_or(left)).min(left);
+            let limit = longest.min(plan.timeout.unwrap_or(left)).min(left);
             let attempt = self.suite(sight, plan, suite, limit, watcher)?;
             left = Span::from_ms(left.ms().saturating_sub(attempt.ran.duration.ms()));
             findings.enter(suite, attempt, &places);
@@ -150,10 +151,6 @@ impl Workshop {
         let Findings { summary, coverage, .. } = findings;
         Ok(Tested { run, summary, coverage })
     }
-}
-
-fn template_limit() -> Span {
-    Template::CodeExecutor.limits().duration.unwrap_or(ALL_SUITES)
 }
 
 /// What all suites together found.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use fluffy_base::{ByteSize, ProjectPath, Span};
 use fluffy_sandbox::harvest::{Change, HarvestLimits, Kind, harvest};
-use fluffy_sandbox::{End, Job, Limits, Outcome, RuntimeError, Store, Template, Volume, Watcher};
+use fluffy_sandbox::{End, Job, Limits, Outcome, RuntimeError, Store, Volume, Watcher};
 use fluffy_workflow::{
     Coverage, Invocation, MAX_COVERAGE_BYTES, MAX_OUTPUT_BYTES, Report, ResultsError, Run, Runner,
     Suite, read,
@@ -18,7 +18,7 @@ use super::{Attempt, Failure, Measured, SuiteRun, TestPlan, TestsError};
 use crate::workshop::layer::{Layer, fresh};
 use crate::workshop::printed::tail;
 use crate::workshop::sight::{ENVIRONMENT, Sight, SightError};
-use crate::workshop::{Order, Ran, Workshop, WorkshopError};
+use crate::workshop::{LimitedJob, Order, Ran, Workshop, WorkshopError, setting_hint};
 
 /// How much of what a runner printed is told where it told nothing else.
 const TAIL_BYTES: usize = 1_200;
@@ -41,7 +41,7 @@ struct Trial<'a> {
     reports: ProjectPath,
     /// Where the runner finds the project.
     root: &'a str,
-    limit: Span,
+    limits: Limits,
     watcher: &'a Arc<dyn Watcher>,
     /// Directories of built files that the run must not see.
     built: Vec<ProjectPath>,
@@ -60,9 +60,10 @@ impl Workshop {
         let root = self.project().to_str().ok_or(TestsError::NotText)?;
         let reports = self.reports_name(sight);
         let at = format!("{root}/{reports}");
+        let limits = Limits { duration: Some(limit), ..self.job_limits(LimitedJob::Test) };
         let trial = |call: Invocation| {
             let built = built_directories(suite, call.built, plan.files);
-            Trial { suite, call, reports: reports.clone(), root, limit, watcher, built }
+            Trial { suite, call, reports: reports.clone(), root, limits, watcher, built }
         };
         let plain = match plan.pattern {
             Some(pattern) => suite.matching(pattern, &at).unwrap_or_else(|| suite.all(&at)),
@@ -100,7 +101,8 @@ impl Workshop {
             layers: &layers,
             store: Some(Store::Disk),
             shown: &[],
-            limits: Some(Limits { duration: Some(trial.limit), ..Template::CodeExecutor.limits() }),
+            user_limits: self.user_limits(LimitedJob::Test),
+            limits: Some(trial.limits),
             job: self.job(sight, trial),
             watcher: Arc::clone(trial.watcher),
         });
@@ -273,6 +275,11 @@ impl Trial<'_> {
         }
         match &outcome.end {
             End::Exited(_) => Failure(error.to_string()),
+            End::Limit(limit) => {
+                let hint = setting_hint(LimitedJob::Test, *limit, &self.limits);
+                let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+                Failure(format!("{error}: it {}{hint}", outcome.end))
+            }
             end => Failure(format!("{error}: it {end}")),
         }
     }
