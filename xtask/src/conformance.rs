@@ -34,6 +34,9 @@ const GROUPS: &[(&str, usize)] = &[
 /// How many lessons there are: `L01` and so on.
 const LESSONS: usize = 35;
 
+/// Requirements and lessons that were added later, one by one: their groups are not complete yet.
+const ADDED: &[&str] = &["DEP-1", "DEP-2", "DEP-3", "DEP-4", "DEP-5", "DEP-6"];
+
 /// Looks at the repository's document and at the tests it names.
 pub(crate) fn check(repo: &Repo) -> Vec<Finding> {
     match repo.text(FILE) {
@@ -80,7 +83,8 @@ fn numbers() -> Vec<String> {
         (1..=*count).map(move |number| format!("{name}-{number}"))
     };
     let lessons = (1..=LESSONS).map(|number| format!("L{number:02}"));
-    GROUPS.iter().flat_map(group).chain(lessons).collect()
+    let added = ADDED.iter().map(|number| (*number).to_owned());
+    GROUPS.iter().flat_map(group).chain(lessons).chain(added).collect()
 }
 
 /// The two lines above the rows of a table.
@@ -202,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_complete_document_passes() {
-        assert_eq!(numbers().len(), 105 + LESSONS);
+        assert_eq!(numbers().len(), 105 + LESSONS + ADDED.len());
         let done = ("KER-1", "| KER-1 | holds | done | `a::known`, `a::it::b::known` |\n");
         let part = ("L07", "| L07 | holds | part | `a::known`, `b::lesson_l07_null_frame` |\n");
         assert_eq!(check(&[done, part]), Vec::<String>::new());
