@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use fluffy_policy::{AskAbout, DependencyRules, PackagePattern};
 
-use crate::manager::Manager;
 use crate::package::{PackageOrigin, ResolvedPackage};
+use crate::package_manager::Manager;
 use crate::similar::similar_to;
 
 /// How many packages a reason names.
@@ -202,15 +202,62 @@ fn check_licence(package: &ResolvedPackage, rules: &DependencyRules, judgement: 
     }
 }
 
-/// Whether an SPDX expression can be met with these licences. Parentheses are read as `AND` binds: all of a part, or any part.
+/// Whether an SPDX expression can be met with these licences. What is no expression is met by none.
 fn is_licensed(expression: &str, known: &[String]) -> bool {
-    let plain = expression.replace(['(', ')'], " ");
-    plain.split(" OR ").flat_map(|part| part.split('/')).any(|part| {
-        part.split(" AND ").map(str::trim).all(|name| {
-            let name = name.split(" WITH ").next().unwrap_or(name).trim();
-            known.iter().any(|it| it.eq_ignore_ascii_case(name))
-        })
-    })
+    let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
+    let words: Vec<&str> = spaced.split_whitespace().collect();
+    let mut rest = words.as_slice();
+    any_of(&mut rest, known, 0) == Some(true) && rest.is_empty()
+}
+
+/// How deep parentheses of a licence may go.
+const MAX_PARENTHESES: usize = 8;
+
+/// One or more parts with `OR` between them.
+fn any_of(words: &mut &[&str], known: &[String], depth: usize) -> Option<bool> {
+    let mut met = all_of(words, known, depth)?;
+    while let [first, rest @ ..] = *words
+        && first.eq_ignore_ascii_case("or")
+    {
+        *words = rest;
+        met |= all_of(words, known, depth)?;
+    }
+    Some(met)
+}
+
+/// One or more parts with `AND` between them.
+fn all_of(words: &mut &[&str], known: &[String], depth: usize) -> Option<bool> {
+    let mut met = one_of(words, known, depth)?;
+    while let [first, rest @ ..] = *words
+        && first.eq_ignore_ascii_case("and")
+    {
+        *words = rest;
+        met &= one_of(words, known, depth)?;
+    }
+    Some(met)
+}
+
+/// A licence, perhaps with an exception, or an expression in parentheses.
+fn one_of(words: &mut &[&str], known: &[String], depth: usize) -> Option<bool> {
+    match *words {
+        ["(", rest @ ..] if depth < MAX_PARENTHESES => {
+            *words = rest;
+            let met = any_of(words, known, depth + 1)?;
+            let [")", rest @ ..] = *words else { return None };
+            *words = rest;
+            Some(met)
+        }
+        ["(" | ")", ..] | [] => None,
+        [name, rest @ ..] => {
+            *words = rest;
+            if let [with, _exception, rest @ ..] = *words
+                && with.eq_ignore_ascii_case("with")
+            {
+                *words = rest;
+            }
+            Some(known.iter().any(|it| it.eq_ignore_ascii_case(name)))
+        }
+    }
 }
 
 /// What a person sees: each package that is new or changed, with what is known of it.

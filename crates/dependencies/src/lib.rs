@@ -12,9 +12,9 @@
 
 mod judgement;
 mod lock;
-mod manager;
 mod manifest;
 mod package;
+mod package_manager;
 mod recognise;
 mod registry;
 mod request;
@@ -25,9 +25,9 @@ mod time;
 
 pub use judgement::{Judgement, PackageChange, judge, package_changes};
 pub use lock::{LockError, MAX_LOCK_BYTES, PackageFacts, read_facts, read_packages};
-pub use manager::{Manager, Platform, UnknownManager};
 pub use manifest::{ManifestError, edit_requirements, foreign_changes, ignore_line};
 pub use package::{PackageOrigin, ResolvedPackage};
+pub use package_manager::{Manager, Platform, UnknownManager};
 pub use recognise::recognise;
 pub use registry::{RegistryFile, RegistrySettings};
 pub use request::{InstallRequest, PackageSpec, RequestError};

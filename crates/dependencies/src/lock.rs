@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::manager::Manager;
 use crate::package::{PackageOrigin, ResolvedPackage};
+use crate::package_manager::Manager;
 use crate::time::parse_utc;
 
 /// The most that is read of a lock file.

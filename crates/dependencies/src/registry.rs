@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use fluffy_base::Secret;
 use serde::{Deserialize, Serialize};
 
-use crate::manager::Manager;
+use crate::package_manager::Manager;
 
 /// The user's settings of registries, credentials among them. They are handed to the sandbox that resolves, and to no other.
 #[derive(Debug, Default)]
@@ -144,6 +144,8 @@ impl RegistrySettings {
             "config_file",
             "python",
             "target",
+            "find_links",
+            "proxy",
         ];
         let lower = name.to_ascii_lowercase();
         let listed = VARIABLES.iter().any(|start| name.starts_with(start));
@@ -235,9 +237,10 @@ impl RegistrySettings {
                 }
                 (urls, replaced)
             }
-            Manager::Pip | Manager::Poetry => self.pip_addresses(),
+            Manager::Pip => self.pip_addresses(),
+            // Poetry itself asks PyPI; pip, which fetches for it, asks whom its own settings name.
+            Manager::Poetry => (self.pip_addresses().0, false),
             Manager::Uv => {
-                let (urls, replaced) = self.pip_addresses();
                 let set = self.variable(&["UV_INDEX_URL", "UV_DEFAULT_INDEX"]);
                 let more = self.variable(&["UV_EXTRA_INDEX_URL", "UV_INDEX"]);
                 let own = set.into_iter().chain(more).flat_map(str::split_whitespace);
@@ -245,8 +248,7 @@ impl RegistrySettings {
                     .map(|url| url.rsplit_once('=').map_or(url, |(_, url)| url).to_owned())
                     .collect();
                 let (table, in_table) = uv_addresses(self.file(RegistryFile::UvToml));
-                let replaced = replaced || set.is_some() || in_table;
-                (urls.into_iter().chain(own).chain(table).collect(), replaced)
+                (own.into_iter().chain(table).collect(), set.is_some() || in_table)
             }
             Manager::Cargo => cargo_addresses(self.file(RegistryFile::CargoConfig)),
             Manager::Go => {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::manager::Manager;
+use crate::package_manager::Manager;
 
 /// The most packages that one request names.
 const MAX_PACKAGES: usize = 100;

@@ -5,8 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 use fluffy_base::Digest;
 use serde_json::{Value, json};
 
-use crate::manager::Manager;
 use crate::package::{PackageOrigin, ResolvedPackage};
+use crate::package_manager::Manager;
 
 /// A bill of materials in CycloneDX 1.5, with the packages of each manager. `subject` is what it is of: a name and a version.
 pub fn bill_of_materials(

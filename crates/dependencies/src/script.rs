@@ -8,8 +8,8 @@
 
 use fluffy_base::Secret;
 
-use crate::manager::Manager;
 use crate::package::ResolvedPackage;
+use crate::package_manager::Manager;
 use crate::registry::RegistrySettings;
 use crate::request::{InstallRequest, PackageSpec};
 

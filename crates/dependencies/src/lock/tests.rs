@@ -1,3 +1,5 @@
+//! Lock files as managers write them, and what is read of them.
+
 use super::*;
 
 fn listed(manager: Manager, lock: &str, manifest: &str) -> Vec<String> {

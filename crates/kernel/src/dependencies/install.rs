@@ -5,18 +5,21 @@ use std::sync::Arc;
 
 use fluffy_base::{Digest, Event as Told, Json, ProjectPath};
 use fluffy_dependencies::{
-    LOCKED, Manager, PackageChange, ResolvedPackage, WORK, package_changes, rebuild_script,
-    unpack_script,
+    LOCKED, MAX_LOCK_BYTES, Manager, PackageChange, ResolvedPackage, WORK, package_changes,
+    rebuild_script, unpack_script,
 };
 use fluffy_ledger::EventType;
 use serde_json::{Value, json};
 
-use super::sandbox::{SandboxStep, add_files, below};
+use super::sandbox::{SandboxStep, add_files, below, read_left};
 use super::{Dependencies, InstalledEnvironment, Resolved, Source};
 use crate::environments::{Environment, EnvironmentRecord, Making};
 use crate::session::{Desk, Entry, failed};
 use crate::workshop::Produced;
 use crate::{Clerk, Note, ToolError};
+
+/// The largest archive of a crate: the registry takes none that is larger.
+const MAX_CRATE: u64 = 512 << 20;
 
 /// How many packages an answer names.
 const NAMED: usize = 40;
@@ -228,22 +231,35 @@ fn check_archives(resolved: &Resolved, making: &Making) -> Result<(), ToolError>
         Manager::Pip => {
             let expected = fluffy_dependencies::locked_requirements(&resolved.packages);
             let expected = expected.ok_or_else(|| ToolError("a package has no hash".to_owned()))?;
-            let mut found: Vec<String> = std::fs::read_to_string(work.join(LOCKED))
-                .map_err(|error| failed(&error))?
-                .lines()
-                .map(str::to_owned)
-                .collect();
-            let mut expected: Vec<String> = expected.lines().map(str::to_owned).collect();
-            found.sort();
-            expected.sort();
-            if found == expected {
-                Ok(())
-            } else {
-                Err(ToolError("what would be unpacked is not what was resolved".to_owned()))
-            }
+            let locked = locked_lines(&work)?;
+            let mut found: Vec<&str> = locked.lines().collect();
+            let mut expected: Vec<&str> = expected.lines().collect();
+            found.sort_unstable();
+            expected.sort_unstable();
+            if found == expected { Ok(()) } else { Err(other_than_resolved()) }
+        }
+        Manager::Poetry => {
+            let lock = below(resolved.root.as_ref(), "poetry.lock")?;
+            let lock = resolved.files.get(&lock).map(Vec::as_slice).unwrap_or_default();
+            let lock = String::from_utf8_lossy(lock);
+            let locked = locked_lines(&work)?;
+            let mut hashes =
+                locked.split_whitespace().filter_map(|word| word.strip_prefix("--hash="));
+            if hashes.all(|hash| lock.contains(hash)) { Ok(()) } else { Err(other_than_resolved()) }
         }
         _held_against_by_the_manager => Ok(()),
     }
+}
+
+/// The requirements that pip would install.
+fn locked_lines(work: &Path) -> Result<String, ToolError> {
+    let bytes =
+        read_left(&work.join(LOCKED), MAX_LOCK_BYTES as u64).map_err(|error| failed(&error))?;
+    String::from_utf8(bytes).map_err(|error| failed(&error))
+}
+
+fn other_than_resolved() -> ToolError {
+    ToolError("what would be unpacked is not what was resolved".to_owned())
 }
 
 /// Cargo unpacks what lies in its cache without another look at the hash.
@@ -262,12 +278,7 @@ fn check_crates(work: &Path, packages: &[ResolvedPackage]) -> Result<(), ToolErr
         for archive in
             registries.iter().map(|registry| registry.join(&name)).filter(|path| path.exists())
         {
-            let regular = std::fs::symlink_metadata(&archive).is_ok_and(|found| found.is_file());
-            let bytes = if regular {
-                std::fs::read(&archive).map_err(|error| failed(&error))?
-            } else {
-                Vec::new()
-            };
+            let bytes = read_left(&archive, MAX_CRATE).unwrap_or_default();
             if Digest::of(&bytes).to_string() != expected {
                 return Err(ToolError(format!(
                     "the archive of `{id}` is not the one that the lock file names: its hash is another"
@@ -298,7 +309,10 @@ fn note(clerk: &dyn Clerk, resolved: &Resolved, environment: Option<&Environment
     });
     Note {
         event: EventType::DependencyInstalled,
-        intent: format!("{count} packages are installed with {manager}"),
+        intent: match count {
+            1 => format!("1 package is installed with {manager}"),
+            count => format!("{count} packages are installed with {manager}"),
+        },
         request_id: None,
         workflow_state: None,
         metadata,

@@ -30,7 +30,7 @@ use fluffy_dependencies::{InstallRequest, Judgement, Manager, RegistrySettings, 
 use fluffy_policy::DependencyRules;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::rule::DependencyPolicyRule;
+pub(crate) use self::rule::{DependencyPolicyRule, INSTALL};
 use crate::environments::{Environment, EnvironmentStore, Making};
 use crate::{KernelConfig, Lab};
 

@@ -11,7 +11,7 @@ use fluffy_dependencies::{
 use fluffy_sandbox::Volume;
 use serde_json::{Value, json};
 
-use super::sandbox::{SandboxStep, add_files, below};
+use super::sandbox::{SandboxStep, add_files, below, read_left};
 use super::{Dependencies, Resolution, Resolved, Source};
 use crate::environments::Making;
 use crate::files::{Found, View};
@@ -43,6 +43,12 @@ struct Fetched {
 }
 
 impl Dependencies {
+    /// Remembers why the arguments of a call were not resolved.
+    pub(crate) fn refuse(&self, params: &Json, why: &str) {
+        let arguments = Digest::of(params.canonical().as_bytes());
+        *self.resolution() = Some(Resolution { arguments, outcome: Err(why.to_owned()) });
+    }
+
     /// Resolves the arguments of a call, and remembers what came of it for the call itself.
     pub(crate) fn resolve(
         &self,
@@ -240,7 +246,7 @@ impl Dependencies {
         let volume =
             volume.ok_or_else(|| ToolError("the package manager left nothing".to_owned()))?;
         let fetched = take_work(&volume, root, making)?;
-        let read = |name: &str| std::fs::read(fetched.join(name)).ok();
+        let read = |name: &str| read_left(&fetched.join(name), MAX_FILE).ok();
         let report = read(REPORT).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         let facts = read("facts.json").unwrap_or_default();
         let left = errands.left.take().unwrap_or_default();

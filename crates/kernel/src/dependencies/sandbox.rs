@@ -1,10 +1,13 @@
 //! The sandboxes in which managers run.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
 
 use fluffy_base::{ByteSize, ProjectPath, Span};
 use fluffy_dependencies::{Manager, Script, WORK};
 use fluffy_sandbox::{End, Limits, Template, Volume};
+use rustix::fs::{CWD, Mode, OFlags};
 
 use super::Dependencies;
 use crate::session::failed;
@@ -55,6 +58,21 @@ pub(super) fn add_files(
         layer.file(&path, text).map_err(|error| failed(&error))?;
     }
     Ok(())
+}
+
+/// Reads a file that a manager left: a regular one, of bounded size, to which no link leads.
+pub(super) fn read_left(path: &Path, max: u64) -> io::Result<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::openat(CWD, path, flags, Mode::empty())?);
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no regular file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is too large"));
+    }
+    Ok(bytes)
 }
 
 impl Dependencies {
@@ -148,5 +166,26 @@ impl Dependencies {
         let version = text.split_whitespace().collect::<Vec<_>>().join(" ");
         known.insert(manager, version.clone());
         Ok(version)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_manager_left_is_read_with_care() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::os::unix::fs::symlink("/etc/passwd", at("link")).unwrap();
+        rustix::fs::mknodat(CWD, at("pipe"), rustix::fs::FileType::Fifo, Mode::RWXU, 0).unwrap();
+        let mut file =
+            File::options().write(true).create(true).truncate(true).open(at("file")).unwrap();
+        io::Write::write_all(&mut file, b"12345").unwrap();
+        for (name, max) in [("link", 1 << 20), ("pipe", 1 << 20), ("file", 4), ("", 9), ("none", 9)]
+        {
+            assert!(read_left(&at(name), max).is_err(), "{name}");
+        }
+        assert_eq!(read_left(&at("file"), 5).unwrap(), b"12345");
     }
 }

@@ -380,9 +380,10 @@ pub(super) fn result_summary(tool: &str, content: &Value) -> String {
                 None => end.to_owned(),
             }
         }
-        "deps.install" => {
-            number("packages").map_or_else(String::new, |count| format!("{count} packages"))
-        }
+        "deps.install" => number("packages").map_or_else(String::new, |count| match count {
+            1 => "1 package".to_owned(),
+            count => format!("{count} packages"),
+        }),
         "search.grep" | "search.glob" => {
             number("count").map_or_else(String::new, |count| format!("{count} found"))
         }

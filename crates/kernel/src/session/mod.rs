@@ -20,6 +20,7 @@ mod dossier;
 mod entry;
 mod fork;
 mod history;
+mod installations;
 mod left_changes;
 mod offer;
 mod open;

@@ -14,8 +14,10 @@ use fluffy_policy::Subject;
 use fluffy_workflow::{Event, Exempt, Part, Standing, State};
 use serde_json::{Value, json};
 
+use super::installations::{Installations, installations_of};
 use super::{CallAnswer, Entry, ModelCall, OFFERED, RESOLVE, Session};
 use crate::clerk::MODEL;
+use crate::dependencies::INSTALL;
 use crate::{CallContext, Effect};
 
 /// How many calls run at a time.
@@ -60,30 +62,6 @@ impl Touch {
                 a.iter().any(|a| b.iter().any(|b| overlap(a, b)))
             }
         }
-    }
-}
-
-/// The words of a command that a shell would read as they stand: a program with its arguments, or a line without any sign
-/// that means something to a shell.
-fn command_words(params: &Value) -> Option<Vec<String>> {
-    let program = params.get("command").and_then(Value::as_str)?;
-    let args = params.get("args").and_then(Value::as_array).into_iter().flatten();
-    let args: Vec<String> =
-        args.map(|arg| arg.as_str().map(str::to_owned)).collect::<Option<_>>()?;
-    let plain = |line: &str| {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || " @/._-+=:,^[]".contains(c);
-        let words = line
-            .chars()
-            .all(is_plain)
-            .then(|| line.split_whitespace().map(str::to_owned).collect());
-        words.filter(|words: &Vec<String>| !words.is_empty())
-    };
-    match (program.rsplit('/').next(), args.as_slice()) {
-        (Some("bash" | "sh"), [option, line]) if ["-c", "-lc"].contains(&option.as_str()) => {
-            plain(line)
-        }
-        (_, []) => plain(program),
-        _program_with_arguments => Some(std::iter::once(program.to_owned()).chain(args).collect()),
     }
 }
 
@@ -247,44 +225,58 @@ impl Session {
         taken.collect()
     }
 
-    /// One call; a command that installs packages is carried out as the request that it is.
+    /// One call; what of a command installs packages is carried out as the requests that it is.
     fn one(&self, call: &ModelCall) -> CallAnswer {
-        let Some(request) = self.installation(call) else { return self.carried_out(call) };
-        let mut answer = self.carried_out(&request);
-        if let Value::Object(members) = &mut answer.content {
-            members.insert("carried_out_as".to_owned(), request.tool.into());
+        let Some(Installations { requests, rest }) = self.installations(call) else {
+            return self.carried_out(call);
+        };
+        let mut installed = Vec::new();
+        for (number, arguments) in requests.into_iter().enumerate() {
+            // The last one answers the call, unless there is more of the command.
+            let id = match number {
+                0 if rest.is_none() => call.id.clone(),
+                number => format!("{}.{number}", call.id),
+            };
+            let request = ModelCall { id, tool: INSTALL.to_owned(), arguments };
+            let answer = self.carried_out(&request);
+            let success = answer.success;
+            installed.push(answer);
+            if !success {
+                break;
+            }
         }
-        answer
+        let all = installed.iter().all(|answer| answer.success);
+        let contents: Vec<Value> = installed.iter().map(|answer| answer.content.clone()).collect();
+        match (rest, installed.pop()) {
+            (Some(arguments), _) if all => {
+                let rest = ModelCall { arguments, ..call.clone() };
+                let mut answer = self.carried_out(&rest);
+                if let Value::Object(members) = &mut answer.content {
+                    members.insert("installed".to_owned(), contents.into());
+                }
+                answer
+            }
+            (_, Some(mut answer)) => {
+                answer.id.clone_from(&call.id);
+                if let Value::Object(members) = &mut answer.content {
+                    members.insert("carried_out_as".to_owned(), INSTALL.into());
+                }
+                let entry = Entry::Answered { call: call.id.clone(), answer: answer.clone() };
+                // What cannot be recorded halts the kernel, and the next request says so.
+                let _recorded = self.record(&entry);
+                answer
+            }
+            (_, None) => self.carried_out(call),
+        }
     }
 
-    /// The installation that a command is, if it is one and nothing more.
-    fn installation(&self, call: &ModelCall) -> Option<ModelCall> {
-        if fluffy_policy::canonical_call(&call.tool) != "shell.run"
-            || self.desk.dependencies.is_none()
-        {
+    /// The installations that a command begins with, and what is left of it; nothing where it begins with none.
+    fn installations(&self, call: &ModelCall) -> Option<Installations> {
+        let is_command = fluffy_policy::canonical_call(&call.tool) == "shell.run";
+        if !is_command || self.desk.dependencies.is_none() {
             return None;
         }
-        let params = call.arguments.value();
-        let words = command_words(params)?;
-        let (program, args) = words.split_first()?;
-        let request = fluffy_dependencies::recognise(program, args)?;
-        let add: Vec<String> =
-            request.add.iter().map(fluffy_dependencies::PackageSpec::text).collect();
-        let mut arguments = json!({ "manager": request.manager });
-        if let Value::Object(members) = &mut arguments {
-            let lists = [("add", add), ("remove", request.remove)];
-            for (name, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
-                members.insert(name.to_owned(), json!(list));
-            }
-            if request.dev {
-                members.insert("dev".to_owned(), true.into());
-            }
-            if let Some(cwd) = params.get("cwd") {
-                members.insert("cwd".to_owned(), cwd.clone());
-            }
-        }
-        let arguments = Json::new(arguments).ok()?;
-        Some(ModelCall { id: call.id.clone(), tool: "deps.install".to_owned(), arguments })
+        installations_of(call.arguments.value())
     }
 
     /// One call: asked, answered, told, and the work taken further where that is possible now.
@@ -330,9 +322,13 @@ impl Session {
             self.exempt_new_manifests(call);
             self.leave_planning(call);
         }
-        if call.tool == "deps.install" {
+        if call.tool == INSTALL {
             // What it means is found out first; what came of that, the call itself is judged by.
-            let _receipt = self.submit(&self.own_id(), RESOLVE, call.arguments.clone());
+            let receipt = self.submit(&self.own_id(), RESOLVE, call.arguments.clone());
+            let denied = receipt.status == ReceiptStatus::Rejected;
+            if let (true, Some(dependencies)) = (denied, &self.desk.dependencies) {
+                dependencies.refuse(&call.arguments, &receipt.error.unwrap_or_default());
+            }
         }
         if call.tool == "task.complete" {
             // What is ready is brought to its end first; what is not, the tool itself will say.

@@ -94,7 +94,8 @@ fn dep_1_packages_are_upgraded_and_removed() {
     );
     let reasons: Vec<String> =
         run.all("review.requested").iter().map(|it| it["reasons"].to_string()).collect();
-    assert!(reasons[1].contains("~ greeter@1.1.0 · direct (was 1.0.0)"), "{reasons:?}");
+    assert!(reasons[1].contains("~ greeter@1.1.0 · direct"), "{reasons:?}");
+    assert!(reasons[1].contains("(was 1.0.0)"), "{reasons:?}");
     assert_eq!(run.answers("shell.run")[0]["summary"], "exited with code 1", "{}", run.told());
     assert!(!shopper.user.read("package.json").contains("greeter"));
 }
@@ -106,8 +107,7 @@ fn dep_1_what_is_typed_as_a_command_is_an_installation() {
         &["--yes"],
         &[
             shell("npm", &["init", "-y"]),
-            shell("bash", &["-c", "npm install greeter"]),
-            shell("node", &["-e", "require('greeter')"]),
+            shell("bash", &["-c", "npm install greeter && node -e 'require(\"greeter\")'"]),
         ],
     );
     run.assert_done();
@@ -145,7 +145,7 @@ fn dep_4_policy_decides_about_packages() {
 #[test]
 fn dep_5_every_package_is_in_the_ledger_and_in_the_bill_of_materials() {
     let shopper = Shopper::new();
-    assert_eq!(shopper.user.run(&["audit", "sbom"]).code, 6);
+    assert_eq!(shopper.user.run(&["audit", "sbom"]).code, 1);
     shopper
         .run(&["--yes"], &[install(json!({"add": ["needs-greeter"], "manager": "npm"}))])
         .assert_done();
