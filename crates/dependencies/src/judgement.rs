@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use fluffy_policy::{AskAbout, DependencyRules, PackagePattern};
 
 use crate::package::{PackageOrigin, ResolvedPackage};
-use crate::package_manager::Manager;
+use crate::profile::Manager;
 use crate::similar::similar_to;
 
 /// How many packages a reason names.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::package::{PackageOrigin, ResolvedPackage};
-use crate::package_manager::Manager;
+use crate::profile::Manager;
 use crate::time::parse_utc;
 
 /// The most that is read of a lock file.

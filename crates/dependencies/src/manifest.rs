@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::package_manager::Manager;
+use crate::profile::Manager;
 use crate::request::PackageSpec;
 
 /// Sections of `package.json` that managers write.

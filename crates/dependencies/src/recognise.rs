@@ -3,7 +3,7 @@
 //! **Invariant.** What is recognised does what was typed. An option that is not known here is not guessed at: the command
 //! stays a command.
 
-use crate::package_manager::Manager;
+use crate::profile::Manager;
 use crate::request::InstallRequest;
 
 /// Options without a value that change nothing about which packages are installed, or about how here.

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use fluffy_base::Secret;
 use serde::{Deserialize, Serialize};
 
-use crate::package_manager::Manager;
+use crate::profile::Manager;
 
 /// The user's settings of registries, credentials among them. They are handed to the sandbox that resolves, and to no other.
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::package_manager::Manager;
+use crate::profile::Manager;
 
 /// The most packages that one request names.
 const MAX_PACKAGES: usize = 100;

@@ -6,7 +6,7 @@ use fluffy_base::Digest;
 use serde_json::{Value, json};
 
 use crate::package::{PackageOrigin, ResolvedPackage};
-use crate::package_manager::Manager;
+use crate::profile::Manager;
 
 /// A bill of materials in CycloneDX 1.5, with the packages of each manager. `subject` is what it is of: a name and a version.
 pub fn bill_of_materials(

@@ -9,7 +9,7 @@
 use fluffy_base::Secret;
 
 use crate::package::ResolvedPackage;
-use crate::package_manager::Manager;
+use crate::profile::Manager;
 use crate::registry::RegistrySettings;
 use crate::request::{InstallRequest, PackageSpec};
 
