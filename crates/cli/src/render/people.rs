@@ -194,8 +194,7 @@ impl Scene {
             Event::MergeCompleted { files, commit } => self.merged(&files, commit.as_deref()),
             Event::Usage { input_tokens, output_tokens, cached_tokens, cost_usd } => {
                 let cached = cached_tokens.unwrap_or_default();
-                let turn = Used::of_turn(input_tokens, output_tokens, cached, cost_usd);
-                self.turn_used(&turn);
+                self.turn_used(&Used::of_turn(input_tokens, output_tokens, cached, cost_usd));
             }
             Event::ProviderRetry { what, wait_ms, attempt, discarded } => {
                 self.retried(&what, wait_ms, attempt, discarded)
