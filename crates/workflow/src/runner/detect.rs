@@ -74,7 +74,7 @@ pub fn detect(project: &Project<'_>) -> Vec<Suite> {
     suites
 }
 
-/// Whether [`detect`] and [`super::proposal`] read the text of a file.
+/// Whether [`detect`] and the proposal of a command read the text of a file.
 pub fn is_manifest(file: &ProjectPath) -> bool {
     let name = file.file_name();
     MANIFESTS.contains(&name) || is_python_test(name)
