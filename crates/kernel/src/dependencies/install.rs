@@ -11,7 +11,7 @@ use fluffy_dependencies::{
 use fluffy_ledger::EventType;
 use serde_json::{Value, json};
 
-use super::sandbox::{SandboxStep, add_files, below};
+use super::sandbox::{SandboxStep, TIME, add_files, below};
 use super::{Dependencies, InstalledEnvironment, Resolved, Source};
 use crate::environments::{Environment, EnvironmentRecord, Making};
 use crate::session::{Desk, Entry, failed};
@@ -100,6 +100,7 @@ impl Dependencies {
             layers: vec![layer.dir().to_owned(), fetched],
             hosts: Vec::new(),
             keeps: true,
+            time: TIME,
         };
         let (_errands, volume) = self.run_step(step, clerk)?;
         let folder = below(root, manager.folder())?;
@@ -115,6 +116,7 @@ impl Dependencies {
                 layers: vec![layer.dir().to_owned(), top.clone()],
                 hosts: Vec::new(),
                 keeps: true,
+                time: TIME,
             };
             let (_errands, volume) = self.run_step(step, clerk)?;
             let above = making.layer().map_err(|error| failed(&error))?;
@@ -203,7 +205,7 @@ impl Dependencies {
 }
 
 /// Moves the folder that a manager filled out of its volume.
-fn take_folder(
+pub(super) fn take_folder(
     volume: Option<&fluffy_sandbox::Volume>,
     folder: &ProjectPath,
     top: &Path,

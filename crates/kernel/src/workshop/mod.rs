@@ -36,6 +36,7 @@ pub(crate) use self::layer::Layer;
 pub use self::patches::{Current, Originals};
 pub use self::printed::Printed;
 pub use self::produce::{NotTaken, ProduceError, Taken, Taking};
+pub(crate) use self::sight::ENVIRONMENT as JOB_ENVIRONMENT;
 pub use self::sight::{Sight, SightError};
 use self::standby::Standby;
 pub use self::testing::{Measured, SuiteRun, TestPlan, TestSummary, Tested, TestsError};
