@@ -175,3 +175,32 @@ fn dep_8_build_that_fails_is_told_once_and_costs_no_test() {
     assert_eq!(heard.matches("\"passed\":1").count(), 2, "{heard}");
     assert!(environments(&lab).is_empty());
 }
+
+#[test]
+fn dep_8_build_of_the_person_is_reused() {
+    let files = [("Cargo.toml", MANIFEST), ("src/lib.rs", CODE), ("tests/tells.rs", TEST)];
+    let lab = lab(&files);
+    let built = Command::new("cargo")
+        .args(["test", "--no-run", "--offline", "--quiet"])
+        .current_dir(lab.root())
+        .env_remove("CARGO_TARGET_DIR")
+        .output()
+        .unwrap();
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let library = std::fs::read_dir(lab.root().join("target/debug/deps"))
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .find(|entry| {
+            let name = entry.file_name().into_string().unwrap();
+            name.starts_with("libitoa") && name.ends_with(".rlib")
+        })
+        .unwrap();
+    let time = library.metadata().unwrap().modified().unwrap();
+    let time = time.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos().to_string();
+    // In a repository, so that `target` is ignored as it usually is.
+    lab.user.write(".gitignore", "/target\n");
+    lab.git(&["init", "-q", "-b", "main"]);
+    let heard = heard(&lab, &[run_tests()]);
+    assert!(times(&heard).contains(&time.as_str()), "{time}: {heard}");
+    assert!(environments(&lab).is_empty());
+}
