@@ -77,12 +77,7 @@ impl CargoSkeleton {
                 }
                 packages.insert(name.to_owned());
             }
-            let folder = path.parent();
-            targets.extend(usual_targets(&manifest, folder.as_ref(), files));
-            if package_name(&manifest).is_some() {
-                targets.extend(inside(folder.as_ref(), STUB_TEST).map(|test| (test, STUB_PROGRAM)));
-            }
-            targets.extend(declared_targets(&manifest, folder.as_ref(), files));
+            targets.extend(package_targets(&manifest, path.parent().as_ref(), files));
         }
         let kept = texts.iter().map(|(path, text)| (path.clone(), text.clone().into_bytes()));
         let stubs = targets.into_iter().map(|(path, text)| (path, text.as_bytes().to_vec()));
@@ -141,6 +136,25 @@ fn package_name(manifest: &toml::Table) -> Option<&str> {
 fn is_package_name(name: &str) -> bool {
     let is_allowed = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
     !name.is_empty() && !name.starts_with('-') && name.chars().all(is_allowed)
+}
+
+/// The targets of a package. A new one without any gets a library: its first test comes before its first code.
+fn package_targets(
+    manifest: &toml::Table,
+    folder: Option<&ProjectPath>,
+    files: &BTreeSet<ProjectPath>,
+) -> BTreeMap<ProjectPath, &'static str> {
+    let mut targets: BTreeMap<_, _> = usual_targets(manifest, folder, files).collect();
+    let build = inside(folder, "build.rs");
+    let has_code = targets.keys().any(|file| Some(file) != build.as_ref())
+        || ["lib", "bin"].iter().any(|name| manifest.contains_key(*name));
+    targets.extend(declared_targets(manifest, folder, files));
+    if package_name(manifest).is_some() {
+        let library = inside(folder, "src/lib.rs").filter(|_| !has_code);
+        targets.extend(library.map(|library| (library, STUB_LIBRARY)));
+        targets.extend(inside(folder, STUB_TEST).map(|test| (test, STUB_PROGRAM)));
+    }
+    targets
 }
 
 fn inside(folder: Option<&ProjectPath>, path: &str) -> Option<ProjectPath> {
@@ -284,6 +298,18 @@ mod tests {
             "tests/it.rs",
         ];
         assert_eq!(names(&with(declared, &more)), expected);
+    }
+
+    #[test]
+    fn package_whose_code_is_not_written_yet_has_the_skeleton_of_a_library() {
+        let text = "[package]\nname = \"new\"\n";
+        let with = |sources: &[&str]| skeleton(sources, &[("Cargo.toml", text)]).unwrap();
+        assert_eq!(with(&["tests/it.rs"]), with(&["tests/it.rs", "src/lib.rs"]));
+        let program = ["Cargo.toml", "src/main.rs", "tests/fluffy_skeleton.rs"];
+        assert_eq!(names(&with(&["src/main.rs"])), program);
+        let manifest = "[package]\nname = \"odd\"\n[lib]\npath = \"odd.rs\"\n";
+        let odd = skeleton(&["odd.rs"], &[("Cargo.toml", manifest)]).unwrap();
+        assert_eq!(names(&odd), ["Cargo.toml", "odd.rs", "tests/fluffy_skeleton.rs"]);
     }
 
     #[test]
