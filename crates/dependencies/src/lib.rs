@@ -21,6 +21,7 @@ mod request;
 mod sbom;
 mod script;
 mod similar;
+mod skeleton;
 mod time;
 
 pub use judgement::{Judgement, PackageChange, judge, package_changes};
@@ -36,3 +37,4 @@ pub use script::{
     LOCKED, REPORT, Script, WORK, locked_requirements, rebuild_script, resolve_script,
     unpack_script, version_script,
 };
+pub use skeleton::{CargoSkeleton, SkeletonError};

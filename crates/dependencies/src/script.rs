@@ -47,7 +47,8 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+/// Words for the shell, each quoted.
+pub(crate) fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     words.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 

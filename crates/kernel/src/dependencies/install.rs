@@ -11,7 +11,7 @@ use fluffy_dependencies::{
 use fluffy_ledger::EventType;
 use serde_json::{Value, json};
 
-use super::sandbox::{SandboxStep, add_files, below, read_left};
+use super::sandbox::{SandboxStep, TIME, add_files, below, read_left};
 use super::{Dependencies, InstalledEnvironment, Resolved, Source};
 use crate::environments::{Environment, EnvironmentRecord, Making};
 use crate::session::{Desk, Entry, failed};
@@ -103,6 +103,7 @@ impl Dependencies {
             layers: vec![layer.dir().to_owned(), fetched],
             hosts: Vec::new(),
             keeps: true,
+            time: TIME,
         };
         let (_errands, volume) = self.run_step(step, clerk)?;
         let folder = below(root, manager.folder())?;
@@ -118,6 +119,7 @@ impl Dependencies {
                 layers: vec![layer.dir().to_owned(), top.clone()],
                 hosts: Vec::new(),
                 keeps: true,
+                time: TIME,
             };
             let (_errands, volume) = self.run_step(step, clerk)?;
             let above = making.layer().map_err(|error| failed(&error))?;
@@ -206,7 +208,7 @@ impl Dependencies {
 }
 
 /// Moves the folder that a manager filled out of its volume.
-fn take_folder(
+pub(super) fn take_folder(
     volume: Option<&fluffy_sandbox::Volume>,
     folder: &ProjectPath,
     top: &Path,

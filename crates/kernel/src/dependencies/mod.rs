@@ -17,6 +17,7 @@
 //!
 //! **Invariant.** The user's credentials are in the sandbox that resolves and nowhere else; no text that comes back has them.
 
+mod build_cache;
 mod install;
 mod resolve;
 mod rule;
@@ -30,6 +31,7 @@ use fluffy_dependencies::{InstallRequest, Judgement, Manager, RegistrySettings, 
 use fluffy_policy::DependencyRules;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::build_cache::BuildSubject;
 pub(crate) use self::rule::{DependencyPolicyRule, INSTALL};
 use crate::environments::{Environment, EnvironmentStore, Making};
 use crate::{KernelConfig, Lab};
@@ -53,6 +55,8 @@ pub(crate) struct Dependencies {
     resolution: Mutex<Option<Resolution>>,
     /// The versions of managers, as they were found out.
     versions: Mutex<BTreeMap<Manager, String>>,
+    /// What is known of builds of dependencies.
+    builds: build_cache::BuildCacheState,
 }
 
 /// What became of resolving the arguments of a call.
@@ -112,7 +116,8 @@ impl Dependencies {
         options.store.sweep();
         let (rules, clock) = (kernel.policy.dependencies().clone(), Arc::clone(&kernel.clock));
         let (resolution, versions) = (Mutex::default(), Mutex::default());
-        Self { options, rules, clock, resolution, versions }
+        let builds = build_cache::BuildCacheState::default();
+        Self { options, rules, clock, resolution, versions, builds }
     }
 
     /// Ends every installation that is under way.

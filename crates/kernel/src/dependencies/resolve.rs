@@ -11,7 +11,7 @@ use fluffy_dependencies::{
 use fluffy_sandbox::Volume;
 use serde_json::{Value, json};
 
-use super::sandbox::{SandboxStep, add_files, below, read_left};
+use super::sandbox::{SandboxStep, TIME, add_files, below, read_left};
 use super::{Dependencies, Resolution, Resolved, Source};
 use crate::environments::Making;
 use crate::files::{Found, View};
@@ -241,6 +241,7 @@ impl Dependencies {
             layers: vec![layer.dir().to_owned()],
             hosts: registries.hosts(manager),
             keeps: true,
+            time: TIME,
         };
         let (mut errands, volume) = self.run_step(step, clerk)?;
         let volume =

@@ -14,8 +14,8 @@ use crate::session::failed;
 use crate::workshop::Layer;
 use crate::{Errand, Errands, Journal, Keeps, ToolError};
 
-/// How long one of the steps may take.
-const TIME: Span = Span::from_ms(15 * 60 * 1000);
+/// How long one of the steps of an installation may take.
+pub(super) const TIME: Span = Span::from_ms(15 * 60 * 1000);
 
 /// How much of what a manager printed is told.
 const TAIL: usize = 2_000;
@@ -34,6 +34,8 @@ pub(super) struct SandboxStep<'a> {
     pub(super) hosts: Vec<String>,
     /// Whether what it leaves is kept.
     pub(super) keeps: bool,
+    /// How long it may take.
+    pub(super) time: Span,
 }
 
 /// A path below the folder of a package.
@@ -82,7 +84,7 @@ impl Dependencies {
         step: SandboxStep<'_>,
         journal: &dyn Journal,
     ) -> Result<(Errands, Option<Volume>), ToolError> {
-        let SandboxStep { what, script, root, layers, hosts, keeps } = step;
+        let SandboxStep { what, script, root, layers, hosts, keeps, time } = step;
         let project = self.options.lab.project().to_owned();
         let mut errand = Errand::new("/bin/sh", project.clone(), layers);
         let folder = root.map_or_else(|| project.clone(), |root| project.join(root.as_str()));
@@ -93,7 +95,7 @@ impl Dependencies {
         errand.keeps = if keeps { Keeps::Overlay } else { Keeps::Briefly };
         errand.hosts = hosts;
         errand.private_hosts = true;
-        errand.time = Some(TIME);
+        errand.time = Some(time);
         errand.limits = Limits {
             memory: ByteSize::from_bytes(4 << 30),
             processes: 500,
@@ -154,6 +156,7 @@ impl Dependencies {
             layers: vec![layer.dir().to_owned()],
             hosts: Vec::new(),
             keeps: false,
+            time: TIME,
         };
         let (errands, _nothing) = self.run_step(step, journal).map_err(|error| {
             ToolError(format!(

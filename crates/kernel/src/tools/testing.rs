@@ -12,12 +12,14 @@ use std::sync::Arc;
 
 use fluffy_base::{Event as Told, Json, ProjectPath, Span, is_blank};
 use fluffy_workflow::{
-    Event, Extent, Lines, Outcome, PathKind, Pattern, Project, State, Suite, TestRun, Transition,
-    detect, green, missing_manifest, propose_command,
+    Event, Extent, Lines, Outcome, PathKind, Pattern, Project, Runner, State, Suite, TestRun,
+    Transition, detect, green, missing_manifest, propose_command,
 };
 use serde_json::{Value, json};
 
 use super::{Views as _, arguments};
+use crate::dependencies::BuildSubject;
+use crate::environments::Environment;
 use crate::files::{Found, Staged, StagedFiles, Tree, View};
 use crate::session::{Desk, failed};
 use crate::workshop::{Measured, Sight, TestPlan, Tested, TestsError};
@@ -52,6 +54,10 @@ struct Look {
     waiting: Vec<(ProjectPath, ProjectPath)>,
     /// What to do where there is no suite: the setting, with a proposal from what is in the project.
     no_runner: Option<String>,
+    /// Compiled dependencies that the suites are shown, in use as long as this lives.
+    builds: Vec<Arc<Environment>>,
+    /// Why a suite has to compile its dependencies itself.
+    not_cached: Vec<String>,
 }
 
 impl Tool for RunTests {
@@ -76,12 +82,9 @@ impl Tool for RunTests {
         let untouched = view.staged.is_empty();
         let wants_baseline =
             !known && matches!(state, State::Planning | State::TestWriting | State::Exploring);
-        let look = desk.see(&view, vec![layer.path().to_owned()])?;
-        let bare = (wants_baseline && !untouched).then(|| {
-            let bare =
-                View::new(Arc::clone(&view.tree), Arc::clone(&view.blobs), StagedFiles::default());
-            desk.see(&bare, Vec::new())
-        });
+        let mut look = desk.see(&view, vec![layer.path().to_owned()])?;
+        desk.show_builds(&mut look, &view, clerk);
+        let bare = (wants_baseline && !untouched).then(|| desk.see_before(&view, clerk));
         // Both at the same time: neither sees the other.
         let (tested, baseline) = std::thread::scope(|scope| {
             let baseline = bare.map(|look| {
@@ -118,6 +121,9 @@ impl Tool for RunTests {
         let mut told = answer(&tested, &transition, look.no_runner.as_deref());
         if let (Value::Object(members), Some(text)) = (&mut told, measured) {
             members.insert("coverage".to_owned(), text.into());
+        }
+        if let (Value::Object(members), false) = (&mut told, look.not_cached.is_empty()) {
+            members.insert("build_cache".to_owned(), json!(look.not_cached));
         }
         Ok(told)
     }
@@ -188,7 +194,8 @@ impl Desk {
         let waiting =
             tests.filter_map(|(path, _)| Some((path.clone(), missing_manifest(path, &files)?)));
         let waiting = waiting.collect();
-        Ok(Look { layers, suites, files, hidden, waiting, no_runner })
+        let (builds, not_cached) = (Vec::new(), Vec::new());
+        Ok(Look { layers, suites, files, hidden, waiting, no_runner, builds, not_cached })
     }
 
     /// What the rules do not let the model read, and so no job may see.
@@ -211,6 +218,35 @@ impl Desk {
             denied(config) && matches!(tree.look(config), Ok(Some(Found::File { .. })))
         });
         if keeps { Some(git) } else { config }
+    }
+
+    /// Looks at the project as it is without the session's changes.
+    fn see_before(&self, view: &View, journal: &dyn Clerk) -> Result<Look, ToolError> {
+        let (tree, blobs) = (Arc::clone(&view.tree), Arc::clone(&view.blobs));
+        let bare = View::new(tree, blobs, StagedFiles::default());
+        let mut look = self.see(&bare, Vec::new())?;
+        self.show_builds(&mut look, &bare, journal);
+        Ok(look)
+    }
+
+    /// Shows the suites of Cargo their compiled dependencies. Where there are none they compile them themselves.
+    fn show_builds(&self, look: &mut Look, view: &View, journal: &dyn Clerk) {
+        let Some(dependencies) = &self.dependencies else { return };
+        for suite in look.suites.iter().filter(|suite| *suite.runner() == Runner::Cargo) {
+            let root = suite.root();
+            let (files, hidden) = (&look.files, &look.hidden);
+            let subject = BuildSubject { view, files, hidden, root };
+            match dependencies.build_environment(self, &subject, journal) {
+                Ok(Some(build)) => {
+                    look.layers.extend(build.layers());
+                    look.builds.push(build);
+                }
+                Ok(None) => {}
+                Err(ToolError(why)) => look.not_cached.push(format!(
+                    "the dependencies are compiled in every run, because they cannot be compiled apart from the project: {why}"
+                )),
+            }
+        }
     }
 
     fn test(&self, look: &Look, wanted: &Wanted) -> Result<Tested, ToolError> {

@@ -43,6 +43,7 @@ pub use self::produce::{NotTaken, ProduceError, Taken, Taking};
 pub use self::script::{
     CommandScript, LineError, MAX_LINE_BYTES, ProgramCall, ScriptStep, parse_line, pipeline_host,
 };
+pub(crate) use self::sight::ENVIRONMENT as JOB_ENVIRONMENT;
 pub use self::sight::{Sight, SightError};
 use self::standby::Standby;
 pub use self::testing::{Measured, SuiteRun, TestPlan, TestSummary, Tested, TestsError};

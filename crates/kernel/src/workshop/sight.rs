@@ -10,7 +10,7 @@ use super::layer::Layer;
 
 /// Variables of every command and test: nobody answers questions, nothing is fetched, nothing is coloured, and
 /// what can be the same in every run is the same.
-pub(super) const ENVIRONMENT: [(&str, &str); 15] = [
+pub(crate) const ENVIRONMENT: [(&str, &str); 15] = [
     ("CARGO_NET_OFFLINE", "true"),
     ("CARGO_TERM_COLOR", "never"),
     ("CI", "1"),

@@ -3,4 +3,5 @@
 mod attacks;
 mod installing;
 mod registry;
+mod slow_build_cache;
 mod slow_new_projects;

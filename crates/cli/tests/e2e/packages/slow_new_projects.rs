@@ -106,6 +106,10 @@ fn dep_6_crate_with_a_dependency() {
     );
     run.assert_done();
     assert!(user.read("Cargo.lock").contains("name = \"itoa\""));
+    let kept = user.run(&["env", "list", "--json"]).json_lines();
+    let folders: Vec<_> = kept.iter().filter_map(|kept| kept["folder"].as_str()).collect();
+    // One build of the dependencies serves the red run and the green one.
+    assert_eq!(folders, [".fluffy-env/cargo", "target"], "{}", run.told());
 }
 
 #[test]
