@@ -161,6 +161,8 @@ fn dep_5_every_package_is_in_the_ledger_and_in_the_bill_of_materials() {
         .unwrap();
     let head = String::from_utf8(head.stdout).unwrap();
     let bill = shopper.user.run(&["audit", "sbom", head.trim()]);
+    assert_eq!(validated(&bill.out), "");
+    assert_ne!(validated(&bill.out.replace("\"specVersion\"", "\"version_of_it\"")), "");
     let bill: serde_json::Value = serde_json::from_str(&bill.out).unwrap();
     let purls: Vec<&str> = bill["components"]
         .as_array()
@@ -171,6 +173,21 @@ fn dep_5_every_package_is_in_the_ledger_and_in_the_bill_of_materials() {
     assert_eq!(purls, ["pkg:npm/greeter@1.1.0", "pkg:npm/needs-greeter@1.0.0"]);
     assert!(bill["components"][0]["hashes"][0]["content"].as_str().unwrap().len() == 128);
     assert_eq!(shopper.user.run(&["audit", "sbom", "0000000"]).code, 2);
+}
+
+/// What a validator that others wrote has against a bill of materials.
+fn validated(bill: &str) -> String {
+    let python = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../target/tools/managers/py/bin/python");
+    let script = "import sys\nfrom cyclonedx.schema import SchemaVersion\n\
+                  from cyclonedx.validation.json import JsonStrictValidator\n\
+                  print(JsonStrictValidator(SchemaVersion.V1_5).validate_str(sys.argv[1]) or '', end='')";
+    let output = std::process::Command::new(&python).args(["-c", script, bill]).output();
+    let output = output.unwrap_or_else(|error| {
+        panic!("no validator at {}: {error}; run scripts/test", python.display())
+    });
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
 }
 
 #[test]
