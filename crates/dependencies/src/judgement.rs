@@ -73,6 +73,50 @@ pub fn package_changes(
     changes
 }
 
+/// Hosts of Go modules that are known to hold code of many people. Asking for a module of any other host makes the public
+/// mirror ask that host, which could be told something by the very name.
+const MODULE_HOSTS: [&str; 14] = [
+    "github.com",
+    "gitlab.com",
+    "bitbucket.org",
+    "codeberg.org",
+    "golang.org",
+    "google.golang.org",
+    "cloud.google.com",
+    "gopkg.in",
+    "go.uber.org",
+    "go.opentelemetry.io",
+    "k8s.io",
+    "sigs.k8s.io",
+    "honnef.co",
+    "mvdan.cc",
+];
+
+/// Go modules of hosts that are not known, among those that a request or a manifest names. They are not even looked up unless
+/// the policy allows them by name.
+pub fn unknown_modules(names: &[String], rules: &DependencyRules) -> Vec<String> {
+    let is_known = |name: &String| {
+        let host = name.split('/').next().unwrap_or_default();
+        MODULE_HOSTS.contains(&host)
+            || rules.allow.iter().any(|pattern| pattern.matches("go", name))
+    };
+    names.iter().filter(|name| !is_known(name)).cloned().collect()
+}
+
+/// The modules that a `go.mod` names: required, replaced and excluded ones.
+pub fn named_modules(manifest: &str) -> Vec<String> {
+    let lines = manifest.lines().map(|line| line.split("//").next().unwrap_or_default());
+    let words = lines
+        .filter(|line| !line.trim_start().starts_with("module"))
+        .flat_map(str::split_whitespace);
+    let is_module = |word: &&str| {
+        word.split('/').next().is_some_and(|host| host.contains('.'))
+            && word.contains('/')
+            && !word.starts_with('.')
+    };
+    words.filter(is_module).map(str::to_owned).collect()
+}
+
 /// Judges packages. `hosts` are the registries of the user's settings; `agreed` tells what a person agreed to in this session.
 pub fn judge(
     manager: Manager,
@@ -409,6 +453,25 @@ mod tests {
             judged(&[package("expres", "1")], "dependencies: { allow: [expres] }").personal,
             Vec::<String>::new()
         );
+    }
+
+    #[test]
+    fn modules_of_unknown_hosts_are_not_looked_up() {
+        let manifest = "module example.com/own\n\ngo 1.22\n\nrequire (\n\tgithub.com/a/b v1.0.0\n\tevil.example/secret v1.0.0 // indirect\n)\n\
+                        replace github.com/a/b => other.example/b v1.0.0\nreplace x => ../x\n";
+        let names = named_modules(manifest);
+        assert_eq!(
+            names,
+            ["github.com/a/b", "evil.example/secret", "github.com/a/b", "other.example/b"]
+        );
+        let rules = |text: &str| PolicyFile::parse("p", text).unwrap().dependencies().clone();
+        assert_eq!(
+            unknown_modules(&names, &rules("{}")),
+            ["evil.example/secret", "other.example/b"]
+        );
+        let allowed =
+            rules("dependencies: { allow: [\"go:evil.example/*\", \"go:other.example/b\"] }");
+        assert_eq!(unknown_modules(&names, &allowed), Vec::<String>::new());
     }
 
     #[test]

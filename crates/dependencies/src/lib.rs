@@ -24,7 +24,9 @@ mod similar;
 mod skeleton;
 mod time;
 
-pub use judgement::{Judgement, PackageChange, judge, package_changes};
+pub use judgement::{
+    Judgement, PackageChange, judge, named_modules, package_changes, unknown_modules,
+};
 pub use lock::{LockError, MAX_LOCK_BYTES, PackageFacts, read_facts, read_packages};
 pub use manifest::{ManifestError, edit_requirements, foreign_changes, ignore_line};
 pub use package::{PackageOrigin, ResolvedPackage};

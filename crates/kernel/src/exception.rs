@@ -6,9 +6,10 @@
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use fluffy_base::KernelState;
+use fluffy_base::{KernelState, ProjectPath};
 use fluffy_policy::{
-    Caller, DEFAULT_POLICY, Exception, Facts, Layer, MAX_POLICY_BYTES, PolicyFile, Verdict, decide,
+    Caller, DEFAULT_POLICY, Exception, Facts, Layer, MAX_POLICY_BYTES, PolicyFile, Verdict,
+    allow_packages, decide,
 };
 
 use crate::Kernel;
@@ -16,6 +17,9 @@ use crate::grants::Asked;
 use crate::policy_store::InForce;
 use crate::policy_update::shown;
 use crate::staging::unified;
+
+/// The rule that judges packages by the section `dependencies`.
+const DEPENDENCIES: &str = "dependencies";
 
 /// The policy with an exception.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +68,6 @@ impl Kernel {
         policy: &InForce,
         caller: &Caller,
     ) -> Option<Excepted> {
-        let (syscall, path) = asked.file()?;
         if !asked.reasons.iter().all(|reason| reason.layer() == Layer::Yaml) {
             return None;
         }
@@ -75,16 +78,20 @@ impl Kernel {
         if known.digest() != policy.file {
             return None;
         }
-        let exception = Exception { actor: &asked.request.actor, syscall, path };
-        let mut rules: Vec<&str> = asked.reasons.iter().map(|reason| reason.rule()).collect();
-        rules.dedup();
-        let put = |text: String, rule: &&str| exception.put_into(&text, rule).ok();
-        let content = rules.iter().try_fold(before.text.clone(), put)?;
-        let after = PolicyFile::parse(&shown(lies), &content).ok()?.rules();
-        let facts = Facts::new(asked.request, KernelState::Idle).about(asked.subject).by(caller);
-        let decided = decide(after.iter().map(|rule| &**rule), &facts);
+        let content = match asked.file() {
+            Some(file) => with_exception(asked, file, &before.text, caller, lies)?,
+            None => self.with_packages(asked, &before.text)?,
+        };
         let diff = before.diff(lies, &content);
-        matches!(decided.verdict, Verdict::Allow(_)).then_some(Excepted { content, diff })
+        Some(Excepted { content, diff })
+    }
+
+    /// The policy in which the packages of a call are allowed; nothing where it is about none, or more is objected to.
+    fn with_packages(&self, asked: &Asked<'_>, before: &str) -> Option<String> {
+        let call = asked.request.tool_call.as_ref()?;
+        let by_section = asked.reasons.iter().all(|reason| reason.rule() == DEPENDENCIES);
+        let packages = self.registry.find(&call.name)?.tool.packages(&call.params);
+        by_section.then(|| allow_packages(before, &packages).ok()).flatten()
     }
 
     /// What a person is shown of a policy that is to replace the one there; nothing where that cannot be read.
@@ -92,4 +99,23 @@ impl Kernel {
         let path = self.policy_path.as_deref()?;
         Some(PolicyText::read(path).ok()?.diff(path, content))
     }
+}
+
+/// The policy with an exception for one file, if it would let the call through.
+fn with_exception(
+    asked: &Asked<'_>,
+    (syscall, path): (&str, &ProjectPath),
+    before: &str,
+    caller: &Caller,
+    lies: &Path,
+) -> Option<String> {
+    let exception = Exception { actor: &asked.request.actor, syscall, path };
+    let mut rules: Vec<&str> = asked.reasons.iter().map(|reason| reason.rule()).collect();
+    rules.dedup();
+    let put = |text: String, rule: &&str| exception.put_into(&text, rule).ok();
+    let content = rules.iter().try_fold(before.to_owned(), put)?;
+    let after = PolicyFile::parse(&shown(lies), &content).ok()?.rules();
+    let facts = Facts::new(asked.request, KernelState::Idle).about(asked.subject).by(caller);
+    let decided = decide(after.iter().map(|rule| &**rule), &facts);
+    matches!(decided.verdict, Verdict::Allow(_)).then_some(content)
 }

@@ -103,6 +103,11 @@ pub trait Tool: Send + Sync {
         self.run(params, clerk).map_err(Failure::Lasting)
     }
 
+    /// The packages that a call is about, as `ecosystem:name`: what `dependencies.allow` of the policy could name.
+    fn packages(&self, _params: &Json) -> Vec<String> {
+        Vec::new()
+    }
+
     /// What a person who is asked about a call should see beside it, line by line.
     fn notes(&self, _params: &Json) -> Vec<String> {
         Vec::new()

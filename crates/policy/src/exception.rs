@@ -131,7 +131,7 @@ fn put(text: &str, rule: &Field<'_>, written: &str) -> Option<String> {
 }
 
 /// Where a line begins, and what stands in it before a column.
-fn line_until(text: &str, (line, column): (u64, u64)) -> Option<(usize, &str)> {
+pub(crate) fn line_until(text: &str, (line, column): (u64, u64)) -> Option<(usize, &str)> {
     let mut lines = text.split_inclusive('\n');
     let skipped = usize::try_from(line).ok()?.checked_sub(1)?;
     let start: usize = lines.by_ref().take(skipped).map(str::len).sum();
@@ -141,7 +141,7 @@ fn line_until(text: &str, (line, column): (u64, u64)) -> Option<(usize, &str)> {
     Some((start, whole.get(..end)?))
 }
 
-fn insert(text: &str, at: usize, put: &str) -> String {
+pub(crate) fn insert(text: &str, at: usize, put: &str) -> String {
     let (before, after) = (text.get(..at), text.get(at..));
     format!("{}{put}{}", before.unwrap_or_default(), after.unwrap_or_default())
 }

@@ -12,6 +12,7 @@
 //! **Invariant.** Silence is denial, and so is failure: what no rule allows, or what a rule cannot
 //! judge, is denied.
 
+mod allowed_packages;
 mod builtin;
 mod calls;
 mod capabilities;
@@ -37,6 +38,7 @@ mod warning;
 mod whole;
 pub mod yaml;
 
+pub use allowed_packages::allow_packages;
 pub use builtin::{BuiltIn, Part};
 pub use calls::{
     CORE_PLUGIN, CORE_PLUGINS, CallError, SIDE_EFFECTS, Shape, THIRD_PARTY, TRUSTED_WRITE,

@@ -140,6 +140,21 @@ impl Dependencies {
         }
     }
 
+    /// The packages that a person would be asked about, as the policy names them.
+    pub(crate) fn named(&self, arguments: &Digest) -> Vec<String> {
+        let resolution = self.resolution();
+        let resolution = resolution.as_ref().filter(|it| it.arguments == *arguments);
+        let Some(Ok(resolved)) = resolution.map(|it| &it.outcome) else { return Vec::new() };
+        let ecosystem = resolved.request.manager.ecosystem();
+        let allowed = |name: &str| self.rules.allow.iter().any(|it| it.matches(ecosystem, name));
+        let names = resolved.packages.iter().map(|package| package.name.as_str());
+        let mut names: Vec<String> =
+            names.filter(|name| !allowed(name)).map(|name| format!("{ecosystem}:{name}")).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
     fn resolution(&self) -> MutexGuard<'_, Option<Resolution>> {
         self.resolution.lock().unwrap_or_else(PoisonError::into_inner)
     }

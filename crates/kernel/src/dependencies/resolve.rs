@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use fluffy_base::{Digest, Json, ProjectPath};
 use fluffy_dependencies::{
     InstallRequest, Judgement, Manager, Platform, REPORT, ResolvedPackage, WORK, edit_requirements,
-    foreign_changes, ignore_line, judge, locked_requirements, read_facts, read_packages,
-    resolve_script, unpack_script,
+    foreign_changes, ignore_line, judge, locked_requirements, named_modules, read_facts,
+    read_packages, resolve_script, unknown_modules, unpack_script,
 };
 use fluffy_sandbox::Volume;
 use serde_json::{Value, json};
@@ -128,6 +128,7 @@ impl Dependencies {
         let (manager, known) = (request.manager, resolved.files.clone());
         let mut files = known.clone();
         let wanted = edited(request, root, &mut files)?;
+        self.check_hosts(request, root, &files)?;
         let making = self.options.store.begin().map_err(|error| failed(&error))?;
         let fetched = self.fetch(desk, request, root, &files, &making, clerk)?;
         take_changes(manager, root, &known, fetched.left, &mut files)?;
@@ -144,6 +145,33 @@ impl Dependencies {
             None => Source::Fetched(making),
         };
         Ok(Resolved { packages, files, changed, key, source, ..resolved })
+    }
+
+    /// Refuses to look up Go modules of hosts that are not known: the lookup itself would tell them something.
+    fn check_hosts(
+        &self,
+        request: &InstallRequest,
+        root: Option<&ProjectPath>,
+        files: &Files,
+    ) -> Result<(), ToolError> {
+        // Who has a mirror of their own decides there what it asks.
+        let usual = self.options.registries.hosts(Manager::Go);
+        let public =
+            Manager::Go.default_registries().iter().all(|host| usual.iter().any(|it| it == host));
+        if request.manager != Manager::Go || !public {
+            return Ok(());
+        }
+        let manifest = below(root, Manager::Go.manifest())?;
+        let manifest = files.get(&manifest).map(Vec::as_slice).unwrap_or_default();
+        let mut names = named_modules(&String::from_utf8_lossy(manifest));
+        names.extend(request.add.iter().map(|spec| spec.name.clone()));
+        let unknown = unknown_modules(&names, &self.rules);
+        let Some(first) = unknown.first() else { return Ok(()) };
+        let first = fluffy_base::Excerpt::new(first, 100);
+        Err(ToolError(format!(
+            "`{first}` lies on a host that is not known, and is not looked up: the host would be asked for it by name; \
+             the user can allow it in `dependencies.allow` of the policy, as `go:{first}`"
+        )))
     }
 
     fn judged(

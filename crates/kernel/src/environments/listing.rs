@@ -172,22 +172,24 @@ fn is_interpreter(path: &Path) -> bool {
     in_bin && version.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'))
 }
 
-/// Whether a link stays in the environment. An interpreter of Python is the one thing that is linked from elsewhere.
+/// Whether a link stays in the project: workspaces link packages to their folders. An interpreter of Python is the one thing
+/// that is linked from elsewhere. A way up behind a way down could pass over another link, and is none that a package needs.
 fn leads_inside(path: &Path, target: &Path) -> bool {
-    let name = target.file_name().map(OsStr::to_string_lossy).unwrap_or_default();
     if target.is_absolute() {
-        let in_bin = path.parent().is_some_and(|parent| parent.ends_with("bin"));
+        let in_bin = path.parent().is_some_and(|parent| parent.ends_with(".venv/bin"));
+        let name = target.file_name().map(OsStr::to_string_lossy).unwrap_or_default();
         return in_bin && name.starts_with("python");
     }
     let mut depth = path.components().count().saturating_sub(1);
+    let mut is_below = false;
     for part in target.components() {
         match part {
+            Component::ParentDir if is_below => return false,
             Component::ParentDir => match depth.checked_sub(1) {
-                // The folder itself is the top; above it lies the project.
-                Some(left) if left > 0 => depth = left,
-                _out => return false,
+                Some(left) => depth = left,
+                None => return false,
             },
-            Component::Normal(_) => depth += 1,
+            Component::Normal(_) => is_below = true,
             Component::CurDir => {}
             Component::RootDir | Component::Prefix(_) => return false,
         }
@@ -207,7 +209,9 @@ mod tests {
         assert!(leads(".venv/lib64", "lib"));
         assert!(!leads("node_modules/x", "/home/user/.ssh"));
         assert!(!leads("node_modules/x", "../../etc"));
-        assert!(!leads("node_modules/x", "../src"));
+        assert!(leads("node_modules/member", "../packages/member"));
+        assert!(!leads("node_modules/x", "y/../../.."));
+        assert!(!leads("node_modules/x/bin/python3", "/etc/python3"));
         assert!(!leads(".venv/lib/python", "/usr/bin/python3"));
         assert!(!leads(".venv/bin/x", "/bin/sh"));
     }

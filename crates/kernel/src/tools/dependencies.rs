@@ -54,6 +54,11 @@ impl Tool for Packages {
         }
     }
 
+    fn packages(&self, params: &Json) -> Vec<String> {
+        let arguments = Digest::of(params.canonical().as_bytes());
+        self.desk.dependencies.as_ref().map(|it| it.named(&arguments)).unwrap_or_default()
+    }
+
     fn notes(&self, params: &Json) -> Vec<String> {
         let arguments = Digest::of(params.canonical().as_bytes());
         self.desk.dependencies.as_ref().map(|it| it.notes(&arguments)).unwrap_or_default()

@@ -126,6 +126,17 @@ fn attack_package_takes_no_runners_place() {
 }
 
 #[test]
+fn attack_module_of_an_unknown_host_is_not_looked_up() {
+    let shopper = Shopper::new();
+    let module = "secret-of-the-project.evil.example/x";
+    let run = shopper.run(&["--yes"], &[install(json!({"add": [module], "manager": "go"}))]);
+    let reason = run.answers("deps.install")[0]["reason"].to_string();
+    assert!(reason.contains("is not looked up"), "{}", run.told());
+    let asked = shopper.user.run(&["audit", "log", "--event", "network_request", "--json"]);
+    assert_eq!(asked.out, "");
+}
+
+#[test]
 fn attack_options_and_addresses_are_no_packages() {
     let shopper = Shopper::new();
     for add in

@@ -143,6 +143,17 @@ fn dep_4_policy_decides_about_packages() {
 }
 
 #[test]
+fn dep_4_a_yes_as_a_rule_allows_the_packages_from_now_on() {
+    let shopper = Shopper::new();
+    let call = install(json!({"add": ["greeter"], "manager": "npm"}));
+    let answer = shopper.typing(std::slice::from_ref(&call), "r\ny\n");
+    let policy = shopper.user.read(".fluffy/policy.yaml");
+    assert!(policy.contains("allow: [\"npm:greeter\"]"), "{}{}", answer.out, answer.err);
+    let run = shopper.run(&["--no"], &[call]);
+    assert_eq!(run.all("dependency.installed").len(), 1, "{}", run.told());
+}
+
+#[test]
 fn dep_5_every_package_is_in_the_ledger_and_in_the_bill_of_materials() {
     let shopper = Shopper::new();
     assert_eq!(shopper.user.run(&["audit", "sbom"]).code, 1);

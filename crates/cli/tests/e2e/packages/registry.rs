@@ -93,6 +93,16 @@ impl Shopper {
 
     /// Runs a task in which a model makes these calls, one a turn.
     pub(super) fn run(&self, options: &[&str], calls: &[Value]) -> Run {
+        let output = self.command(options, calls).stdin(Stdio::null()).output().unwrap();
+        Run::of(crate::program::Answer::of(output))
+    }
+
+    /// The same at a terminal, at which this is typed.
+    pub(super) fn typing(&self, calls: &[Value], typed: &str) -> crate::program::Answer {
+        crate::program::typing(self.command(&[], calls), typed)
+    }
+
+    fn command(&self, options: &[&str], calls: &[Value]) -> Command {
         let turns: Vec<Value> =
             calls.iter().map(|call| say("", std::slice::from_ref(call))).collect();
         let provider = format!("replay:{}", self.user.transcript(&turns).display());
@@ -103,7 +113,7 @@ impl Shopper {
         // The interpreter of Python lies in the home of whoever runs the tests, on some machines.
         let index = format!("{}/simple", self.registry.address());
         command.env("PIP_INDEX_URL", index).env("PIP_TRUSTED_HOST", "127.0.0.1");
-        Run::of(crate::program::Answer::of(command.stdin(Stdio::null()).output().unwrap()))
+        command
     }
 
     /// Every byte that the project, the ledger and the environments hold.
