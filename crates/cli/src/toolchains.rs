@@ -76,10 +76,14 @@ fn root_of(entry: &Path, home: Option<&Path>) -> Option<PathBuf> {
     (is_programs && !holds_home).then(|| entry.to_owned())
 }
 
-/// Where the programs of npm's global packages lie: those in `bin` beside it are links to them.
+/// Where the programs of npm's global packages lie: those in `bin` beside it are links to them. Those of the system are seen
+/// anyway, and a way that leads over a link is none.
 fn node_modules_of(entry: &Path) -> Option<PathBuf> {
     let modules = entry.parent()?.join("lib/node_modules");
-    (entry.file_name()? == "bin" && is_directory(&modules)).then_some(modules)
+    let plain = std::fs::canonicalize(&modules).is_ok_and(|real| real == modules);
+    let of_system = modules.starts_with("/usr") || modules.starts_with("/lib");
+    (entry.file_name()? == "bin" && plain && !of_system && is_directory(&modules))
+        .then_some(modules)
 }
 
 fn is_file(path: &Path) -> bool {
@@ -99,6 +103,19 @@ mod tests {
         std::os::unix::fs::symlink(home.path().join(".ssh"), home.path().join(".pyenv")).unwrap();
         let found = in_home(home.path());
         assert_eq!(found, [".cargo/bin", ".rustup"].map(|part| home.path().join(part)));
+    }
+
+    #[test]
+    fn global_packages_of_npm_are_seen_beside_their_programs() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(top.join("npm/bin")).unwrap();
+        std::fs::create_dir_all(top.join("npm/lib/node_modules")).unwrap();
+        std::os::unix::fs::symlink(top.join("npm"), top.join("link")).unwrap();
+        let modules = top.join("npm/lib/node_modules");
+        assert_eq!(node_modules_of(&top.join("npm/bin")), Some(modules));
+        assert_eq!(node_modules_of(&top.join("link/bin")), None);
+        assert_eq!(node_modules_of(Path::new("/usr/bin")), None);
     }
 
     #[test]

@@ -40,7 +40,7 @@ fn config_init_writes_the_shipped_policy_once_and_says_what_to_do_next() {
     assert_eq!(user.read(OWN), DEFAULT_POLICY);
     let files = std::fs::read_dir(user.project.root().join(".fluffy")).unwrap().count();
     assert_eq!(files, 1);
-    check(&user.run(&["policy", "check", "--deny-warnings"]), 0, &["ok: 18 rules"]);
+    check(&user.run(&["policy", "check", "--deny-warnings"]), 0, &["ok: 19 rules"]);
 }
 
 #[test]
