@@ -125,7 +125,8 @@ fn lesson_l15_tests_are_frozen_while_code_is_written_however_they_are_spelt() {
     }
     assert_eq!(run.answers("fs.delete")[0]["decision"], "denied");
     assert_eq!(run.answers("fs.edit")[0]["decision"], "denied");
-    assert_eq!(run.answers("shell.run")[0]["success"], false, "{}", run.told());
+    let summary = run.answers("shell.run")[0]["summary"].as_str().unwrap();
+    assert!(summary.ends_with("its files were not taken"), "{}", run.told());
     assert_eq!(lab.snapshot(), before);
 }
 
